@@ -1,0 +1,40 @@
+# Two commands: `make demo` and `make test`. Both set up .venv on the first run and are quiet after that.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
+
+.PHONY: demo test check bench clean
+.DEFAULT_GOAL := demo
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; ok = v >= (3, 11); ok or print(f"neighboragg needs Python 3.11 or newer; {sys.executable} is {v.major}.{v.minor}. Try: make PYTHON=python3.12"); sys.exit(not ok)'
+	@echo "Setting up $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --upgrade pip
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	@$(PIP) --editable ".[cli]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@$(PIP) --editable ".[all]" --group dev
+	@touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo
+	@$(BIN)/neighboragg demo
+
+test: check
+	@$(BIN)/python -m pytest -n auto --cov --cov-report=term
+
+check: $(VENV)/.dev
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo 2>&1 | tail -n 3
+
+bench: $(VENV)/.dev
+	@for f in search quality_core fit_cost; do echo "== benchmarks/$$f.py"; $(BIN)/python benchmarks/$$f.py || exit 1; done
+
+clean:
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

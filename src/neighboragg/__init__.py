@@ -1,0 +1,12 @@
+"""Can I trust this prediction, and can I trust this label?
+
+Trust scores for any trained classifier, from its nearest training rows in every class.
+"""
+
+from neighboragg._load import load
+from neighboragg.classifier import TrustedClassifier
+from neighboragg.methods import NeighborAgg
+
+__version__ = "0.1.0"
+
+__all__ = ["NeighborAgg", "TrustedClassifier", "load"]

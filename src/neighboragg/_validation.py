@@ -1,0 +1,162 @@
+"""Checks of parameters, labels and probabilities, with messages that name the value and the remedy."""
+
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d
+
+from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+
+__all__ = [
+    "check_choice",
+    "check_integer",
+    "check_labels",
+    "check_proba",
+    "check_real",
+    "check_rows",
+    "check_same_length",
+    "encode_labels",
+]
+
+# Squares of larger values overflow double precision inside a distance.
+LARGEST_VALUE = 1e150
+PROBABILITY_TOLERANCE = 1e-3
+
+
+def check_integer(value: Any, name: str, owner: str, *, minimum: int) -> int:
+    """Return `value` as an int of at least `minimum`."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= minimum:
+        return int(value)
+    raise InvalidParameterError(
+        f"The {name!r} parameter of {owner} must be an int >= {minimum}. Got {value!r} instead."
+    )
+
+
+def check_real(
+    value: Any, name: str, owner: str, *, low: float, high: float, closed: str = "neither"
+) -> float:
+    """Return `value` as a float within an interval; `closed` is one of neither, left, right, both."""
+    left, right = closed in ("left", "both"), closed in ("right", "both")
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    if (number >= low if left else number > low) and (number <= high if right else number < high):
+        return number
+    interval = f"{'[' if left else '('}{low:g}, {high:g}{']' if right else ')'}"
+    raise InvalidParameterError(
+        f"The {name!r} parameter of {owner} must be a number in {interval}. Got {value!r} instead."
+    )
+
+
+def check_choice(value: Any, name: str, owner: str, *, choices: Collection[str]) -> str:
+    """Return `value` if it is one of the named choices."""
+    if isinstance(value, str) and value in choices:
+        return value
+    options = ", ".join(repr(choice) for choice in sorted(choices))
+    raise InvalidParameterError(
+        f"The {name!r} parameter of {owner} must be one of {options}. Got {value!r} instead."
+    )
+
+
+def check_rows(X: ArrayLike, name: str, owner: str, *, n_features: int | None = None) -> FloatArray:
+    """Return `X` as a finite 2-D float array; float32 stays float32, all else becomes float64."""
+    if sparse.issparse(X):
+        raise InvalidInputError(
+            f"{name} passed to {owner} is a sparse matrix; distances are taken between dense rows.\n"
+            "Hint: reduce it first, e.g. TruncatedSVD(100).fit_transform(X), or use TrustedClassifier, "
+            "which does so for sparse input."
+        )
+    rows = check_array(
+        X, dtype=[np.float64, np.float32], order="C", input_name=name, estimator=owner, ensure_min_samples=0
+    )
+    if n_features is not None and rows.shape[1] != n_features:
+        raise InvalidInputError(
+            f"{name} passed to {owner} has {rows.shape[1]} features, but {n_features} were seen in fit."
+        )
+    if rows.size and (largest := float(max(rows.max(), -rows.min()))) > LARGEST_VALUE:
+        raise InvalidInputError(
+            f"{name} passed to {owner} contains the value {largest:.3g}, too large for a distance "
+            f"(at most {LARGEST_VALUE:g}).\nHint: scale the features, e.g. with StandardScaler."
+        )
+    return rows
+
+
+def check_same_length(first: Any, first_name: str, second: Any, second_name: str, owner: str) -> None:
+    """Raise unless both have the same number of rows."""
+    if len(first) != len(second):
+        raise InvalidInputError(
+            f"{first_name} and {second_name} passed to {owner} must have the same number of rows. "
+            f"Got {len(first)} and {len(second)}."
+        )
+
+
+def check_labels(y: ArrayLike, name: str, owner: str) -> Array:
+    """Return class labels as a 1-D array."""
+    labels = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise InvalidInputError(
+            f"{name} passed to {owner} contains NaN or infinity.\nHint: drop the rows without a label."
+        )
+    check_classification_targets(labels)
+    return labels
+
+
+def encode_labels(labels: Array, classes: Array, name: str, owner: str) -> IntArray:
+    """Return the position of each label in the sorted `classes`."""
+    if (
+        len(labels)
+        and labels.dtype.kind != classes.dtype.kind
+        and {labels.dtype.kind, classes.dtype.kind} & {*"OUS"}
+    ):
+        # Mixed kinds (numbers against strings) have no order to search by.
+        lookup = {label: i for i, label in enumerate(classes.tolist())}
+        codes = np.array([lookup.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+    else:
+        codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1).astype(np.intp)
+        codes[classes[codes] != labels] = -1
+    if (codes < 0).any():
+        unseen = np.unique(labels[codes < 0]).tolist()
+        shown = ", ".join(repr(label) for label in unseen[:5]) + (", …" if len(unseen) > 5 else "")
+        raise InvalidInputError(
+            f"{name} passed to {owner} contains labels that are not among the {len(classes)} known classes: "
+            f"{shown}.\nHint: known classes are {_preview(classes)}."
+        )
+    return codes
+
+
+def check_proba(
+    proba: ArrayLike, name: str, owner: str, *, n_classes: int, n_rows: int | None = None
+) -> FloatArray:
+    """Return probabilities as a float64 array of shape (n, n_classes) whose rows sum to exactly one."""
+    values = check_array(proba, dtype=np.float64, input_name=name, estimator=owner, ensure_min_samples=0)
+    if values.shape[1] != n_classes:
+        raise InvalidInputError(
+            f"{name} passed to {owner} has {values.shape[1]} columns, but there are {n_classes} classes.\n"
+            "Hint: columns must follow classes_, one per class, as predict_proba returns them."
+        )
+    if n_rows is not None and len(values) != n_rows:
+        raise InvalidInputError(f"{name} passed to {owner} has {len(values)} rows, but X has {n_rows}.")
+    if not len(values):
+        return values
+    if (smallest := float(values.min())) < -PROBABILITY_TOLERANCE:
+        raise InvalidInputError(
+            f"{name} passed to {owner} contains the negative value {smallest:.6g}.\n"
+            "Hint: pass probabilities, not logits: scipy.special.softmax(logits, axis=1)."
+        )
+    values = np.maximum(values, 0.0)
+    totals = values.sum(axis=1)
+    worst = int(np.argmax(np.abs(totals - 1.0)))
+    if abs(totals[worst] - 1.0) > PROBABILITY_TOLERANCE:
+        raise InvalidInputError(
+            f"Rows of {name} passed to {owner} must sum to 1. Row {worst} sums to {totals[worst]:.6g}.\n"
+            "Hint: pass probabilities, not logits or votes."
+        )
+    return values / totals[:, None]
+
+
+def _preview(classes: Array) -> str:
+    shown = ", ".join(repr(label) for label in classes[:5].tolist())
+    return shown + (", …" if len(classes) > 5 else "")

@@ -1,0 +1,51 @@
+"""The protocol of aggregators: evidence in, trust vector out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from neighboragg._typing import FloatArray, IntArray
+from neighboragg.aggregators._evidence import Evidence
+
+__all__ = ["Aggregator", "softmax"]
+
+
+class Aggregator(BaseEstimator, ABC):
+    """Turns evidence into a trust vector; fitted on validation rows."""
+
+    #: Neighbours per class it works with unless told otherwise.
+    default_n_neighbors: ClassVar[int]
+    #: Whether it looks at distances in the learned metric too.
+    uses_learned_metric: ClassVar[bool]
+    #: Whether validation rows serve as reference rows (each leaving itself out).
+    indexes_validation: ClassVar[bool]
+
+    @abstractmethod
+    def fit(self, evidence: Evidence, codes: IntArray) -> Self:
+        """Learn from validation rows and their classes, given as positions in the class axis."""
+
+    @abstractmethod
+    def predict_trust(self, evidence: Evidence) -> FloatArray:
+        """Trust in every class, shape (n, C); rows sum to one."""
+
+    @abstractmethod
+    def contributions(self, evidence: Evidence) -> tuple[list[str], FloatArray]:
+        """Names of the experts, and what each adds to the log trust of every class, shape (n, C, E)."""
+
+    @abstractmethod
+    def to_record(self) -> dict[str, Any]:
+        """Fitted state as numbers and arrays."""
+
+    @classmethod
+    @abstractmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`to_record`."""
+
+
+def softmax(logits: FloatArray) -> FloatArray:
+    """Softmax over the last axis."""
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shifted / shifted.sum(axis=-1, keepdims=True)

@@ -1,0 +1,515 @@
+"""TrustedClassifier: a classifier that also says how far each of its predictions can be trusted."""
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+
+from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
+from neighboragg._validation import check_labels, check_real, check_same_length
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.features import Vectorizer
+from neighboragg.methods import METHODS, Explanation, NeighborAgg, TrustMethod
+from neighboragg.persistence import dump_estimator, load_estimator, write_record
+
+__all__ = ["TrustedClassifier"]
+
+
+class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier with a trust score for each of its predictions.
+
+    Parameters
+    ----------
+    estimator : classifier with `predict_proba`
+        Fitted in :meth:`fit`, or taken as it is when wrapped in :class:`sklearn.frozen.FrozenEstimator`.
+    method : TrustMethod, default=None
+        How trust is computed; None means :class:`~neighboragg.methods.NeighborAgg` with its defaults.
+    features : "auto", "passthrough", transformer or callable, default="auto"
+        How rows become the vectors whose distances matter. "auto": the preprocessing of a
+        :class:`~sklearn.pipeline.Pipeline` if `estimator` is one, then
+        :class:`~neighboragg.features.TabularFeatures`. "passthrough": rows as they are, right for embeddings.
+        A transformer is cloned and fitted on the training rows. A callable maps rows to an array, such as a
+        network's backbone.
+    validation_fraction : float, default=0.2
+        Share of the rows held out to learn trust from, when neither `cv` nor validation rows are given.
+    cv : int, cross-validation generator or iterable, default=None
+        Learn trust from out-of-fold probabilities of all rows, then refit the classifier on all rows, instead
+        of holding rows out.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the hold-out split.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, as the classifier orders them.
+    estimator_ : classifier
+        The fitted classifier.
+    method_ : TrustMethod
+        The fitted trust method.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen in fit, if all are strings.
+    validation_indices_ : ndarray or None
+        Positions of the rows that were held out; None if rows were given or cross-validated.
+
+    Notes
+    -----
+    Labels and probabilities are the classifier's own; trust never changes them. The trust method must see rows
+    that the classifier was not trained on, since probabilities of training rows are over-confident.
+
+    `sample_weight` goes to the classifier only. As rows are held out (or folded) at random, a row of weight zero
+    is not the same as no row, and a row of weight two not the same as the row twice.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from neighboragg import TrustedClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> model = TrustedClassifier(clf, random_state=0).fit(X[:400], y[:400])
+    >>> trust = model.score_samples(X[400:])
+    >>> wrong = model.predict(X[400:]) != y[400:]
+    >>> bool(trust[wrong].mean() < trust[~wrong].mean())
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        method: TrustMethod | None = None,
+        *,
+        features: Any = "auto",
+        validation_fraction: float = 0.2,
+        cv: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.features = features
+        self.validation_fraction = validation_fraction
+        self.cv = cv
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Any = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the classifier (unless frozen) and the trust method.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Training rows. For a frozen classifier, the rows it was trained on.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Passed to the classifier.
+        X_val : array-like, data frame or sparse matrix, default=None
+            Rows the classifier was not trained on. Needed for a frozen classifier.
+        y_val : array-like, default=None
+
+        Returns
+        -------
+        self : TrustedClassifier
+        """
+        X = _as_rows(X, type(self).__name__)
+        labels = self._check_training(X, y)
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if weight is not None:
+            check_same_length(labels, "X", weight, "sample_weight", type(self).__name__)
+        self.validation_indices_: IntArray | None = None
+        if X_val is not None or y_val is not None:
+            self._fit_with_validation(X, labels, weight, X_val, y_val)
+        elif isinstance(self.estimator, FrozenEstimator):
+            raise InvalidInputError(
+                f"{type(self).__name__} got a frozen classifier but no X_val and y_val. Probabilities on the rows "
+                "it was trained on are over-confident, so trust cannot be learned from them.\n"
+                "Hint: fit(X_train, y_train, X_val=X_val, y_val=y_val) with rows the classifier has not seen."
+            )
+        elif self.cv is not None:
+            self._fit_cross_validated(X, labels, weight)
+        else:
+            self._fit_with_holdout(X, labels, weight)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Labels, exactly as the classifier predicts them.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n,)
+        """
+        X = self._check_rows(X)
+        return self.estimator_.predict(X)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities, exactly as the classifier predicts them.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        proba : ndarray of shape (n, n_classes)
+        """
+        X = self._check_rows(X)
+        return self.estimator_.predict_proba(X)
+
+    def predict_trust(self, X: Any) -> FloatArray:
+        """Trust in every class.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        trust : ndarray of shape (n, n_classes)
+            Columns as `classes_`.
+        """
+        proba = self.predict_proba(X)
+        return self.method_.predict_trust(self._vectors(X), proba)
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Trust in the predicted labels; higher is more trusted.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        trust : ndarray of shape (n,)
+        """
+        proba = self.predict_proba(X)
+        return self.method_.score_samples(self._vectors(X), proba, y_pred=self.predict(X))
+
+    def score_labels(self, X: Any, y: ArrayLike) -> FloatArray:
+        """Trust in given labels; low means that the label is suspicious.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        trust : ndarray of shape (n,)
+        """
+        proba = self.predict_proba(X)
+        return self.method_.score_labels(self._vectors(X), y, proba)
+
+    def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[FloatArray, IntArray]:
+        """Nearest reference rows of every class, for methods that have neighbours.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+        n_neighbors : int, default=None
+            Neighbours per class; defaults to those used for the trust.
+
+        Returns
+        -------
+        distances, indices : ndarray of shape (n, n_classes, n_neighbors)
+            Indices are positions in the rows passed to :meth:`fit`, followed by the rows of `X_val` if given;
+            missing neighbours are (inf, -1).
+        """
+        method = self._neighbor_method("kneighbors")
+        self._check_rows(X)
+        distances, indices = method.kneighbors(self._vectors(X), n_neighbors)
+        return distances, self._original(indices)
+
+    def explain(self, X: Any) -> Explanation:
+        """What raised and lowered the trust in each row, and the neighbours behind it.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        explanation : Explanation
+            ``print`` it, or take its arrays. Neighbours are positions as in :meth:`kneighbors`.
+        """
+        method = self._neighbor_method("explain")
+        proba = self.predict_proba(X)
+        explanation = method.explain(self._vectors(X), proba, y_pred=self.predict(X))
+        return explanation.renumbered(self._original(explanation.indices))
+
+    def save(self, path: str | PathLike[str], *, include_estimator: bool = True) -> None:
+        """Write the fitted model to one file, without pickle.
+
+        Parameters
+        ----------
+        path : str or path-like
+        include_estimator : bool, default=True
+            Save the classifier too, by skops. If False, pass it to :func:`neighboragg.load` again.
+        """
+        write_record(path, type(self).__name__, self.to_record(include_estimator=include_estimator))
+
+    def to_record(self, *, include_estimator: bool = True) -> dict[str, Any]:
+        """Fitted state as numbers and arrays; estimators as bytes of the skops format."""
+        check_is_fitted(self, "method_")
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "classes": self.classes_,
+            "n_features_in": self.n_features_in_,
+            "feature_names_in": names,
+            "validation_indices": self.validation_indices_,
+            "n_train": self._n_train,
+            "estimator": dump_estimator(self.estimator_) if include_estimator else None,
+            "method_kind": type(self.method_).__name__,
+            "method": self.method_.to_record(),
+            "vectorizer": self._vectorizer.to_record(),
+        }
+
+    @classmethod
+    def from_record(
+        cls,
+        record: Mapping[str, Any],
+        *,
+        estimator: Any = None,
+        features: Any = None,
+        trusted: tuple[str, ...] = (),
+    ) -> Self:
+        """Rebuild from :meth:`to_record`, with the classifier saved or the one given."""
+        if estimator is None:
+            if record["estimator"] is None:
+                raise InvalidParameterError(
+                    "This model was saved without its classifier.\n"
+                    "Hint: neighboragg.load(path, estimator=classifier)."
+                )
+            estimator = load_estimator(record["estimator"], trusted=trusted)
+        method = METHODS[record["method_kind"]].from_record(record["method"], trusted=trusted)
+        # What a saved model stands for is a fitted classifier: refitting it would need validation rows.
+        model = cls(
+            estimator if isinstance(estimator, FrozenEstimator) else FrozenEstimator(estimator),
+            method,
+            features=record["vectorizer"]["kind"] if features is None else features,
+        )
+        model.estimator_, model.method_ = estimator, method
+        model._vectorizer = Vectorizer.from_record(record["vectorizer"], features, trusted)
+        model.classes_ = record["classes"]
+        model.n_features_in_ = record["n_features_in"]
+        if record["feature_names_in"] is not None:
+            model.feature_names_in_ = record["feature_names_in"]
+        model.validation_indices_ = record["validation_indices"]
+        model._n_train = record["n_train"]
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags of the wrapped classifier, as far as they pass through."""
+        tags = super().__sklearn_tags__()
+        try:
+            inner = get_tags(self.estimator)
+        except AttributeError:  # not an estimator of scikit-learn's kind: nothing to pass on
+            return tags
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.input_tags.categorical = inner.input_tags.categorical
+        return tags
+
+    def _check_training(self, X: Any, y: ArrayLike) -> Array:
+        owner = type(self).__name__
+        if y is None:
+            raise InvalidInputError(f"{owner} requires y to be passed, but the target y is None.")
+        validate_data(self, X, skip_check_array=True)
+        labels = check_labels(y, "y", owner)
+        if X.shape[0] != len(labels):
+            raise InvalidInputError(
+                f"X and y passed to {owner} must have the same number of rows. "
+                f"Got {X.shape[0]} and {len(labels)}."
+            )
+        if not (isinstance(self.estimator, FrozenEstimator) or hasattr(self.estimator, "fit")):
+            raise InvalidParameterError(
+                f"The 'estimator' parameter of {owner} must be a classifier. Got {self.estimator!r} instead."
+            )
+        if not hasattr(self.estimator, "predict_proba"):
+            raise InvalidParameterError(
+                f"The 'estimator' parameter of {owner} must have predict_proba. Got {self.estimator!r} instead.\n"
+                "Hint: wrap it, e.g. CalibratedClassifierCV(estimator), or SVC(probability=True)."
+            )
+        return labels
+
+    def _fit_with_validation(
+        self, X: Any, labels: Array, weight: FloatArray | None, X_val: Any, y_val: ArrayLike | None
+    ) -> None:
+        owner = type(self).__name__
+        if X_val is None or y_val is None:
+            given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
+            raise InvalidInputError(
+                f"{owner}.fit got {given} without {missing}.\nHint: pass both, or neither."
+            )
+        X_val = self._check_columns(X_val)
+        labels_val = check_labels(y_val, "y_val", owner)
+        self._fit_estimator(X, labels, weight)
+        self._fit_method(X, labels, X_val, labels_val, self.estimator_.predict_proba(X_val))
+
+    def _fit_with_holdout(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
+        owner = type(self).__name__
+        fraction = check_real(self.validation_fraction, "validation_fraction", owner, low=0, high=1)
+        codes = np.unique(labels, return_inverse=True)[1]
+        held_out = holdout_mask(codes, fraction, check_random_state(self.random_state))
+        train, val = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+        if not len(val):
+            raise InvalidInputError(
+                f"{owner} cannot hold out validation rows: n_samples={len(labels)} and no class has two.\n"
+                "Hint: pass more rows, or X_val and y_val."
+            )
+        X_val = take_rows(X, val)
+        self._fit_estimator(take_rows(X, train), labels[train], None if weight is None else weight[train])
+        proba = self.estimator_.predict_proba(X_val)
+        self._fit_method(take_rows(X, train), labels[train], X_val, labels[val], proba)
+        self.validation_indices_ = val
+
+    def _fit_cross_validated(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
+        classes = np.unique(labels)
+        proba = np.zeros((len(labels), len(classes)))
+        splitter = check_cv(self.cv, labels, classifier=True)
+        for train, test in splitter.split(X, labels):
+            self._fit_estimator(take_rows(X, train), labels[train], None if weight is None else weight[train])
+            columns = np.searchsorted(classes, self.classes_)
+            proba[np.ix_(test, columns)] = self.estimator_.predict_proba(take_rows(X, test))
+        if (lacking := np.flatnonzero(proba.sum(axis=1) == 0)).size:
+            raise InvalidInputError(
+                f"cv passed to {type(self).__name__} leaves {len(lacking)} rows without an out-of-fold prediction, "
+                f"the first is row {lacking[0]}.\nHint: use a partition of the rows, such as cv=5."
+            )
+        self._fit_estimator(X, labels, weight)
+        self._fit_method(X, labels, None, None, proba)
+
+    def _fit_estimator(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
+        if isinstance(self.estimator, FrozenEstimator):
+            self.estimator_ = self.estimator
+        else:
+            params = {} if weight is None else {self._weight_parameter(): weight}
+            self.estimator_ = clone(self.estimator).fit(X, labels, **params)
+        self.classes_ = np.asarray(getattr(self.estimator_, "classes_", np.unique(labels)))
+
+    def _weight_parameter(self) -> str:
+        if isinstance(self.estimator, Pipeline):
+            name, last = self.estimator.steps[-1]
+            if has_fit_parameter(last, "sample_weight"):
+                return f"{name}__sample_weight"
+        elif has_fit_parameter(self.estimator, "sample_weight"):
+            return "sample_weight"
+        raise InvalidParameterError(
+            f"{type(self).__name__} got sample_weight, but {type(self.estimator).__name__}.fit does not take it."
+        )
+
+    def _fit_method(
+        self, X: Any, labels: Array, X_val: Any, labels_val: Array | None, proba: FloatArray
+    ) -> None:
+        self._vectorizer = Vectorizer(self.features)
+        vectors = self._vectorizer.fit_transform(X, labels, self._preprocessing())
+        method = NeighborAgg() if self.method is None else self.method
+        if not isinstance(method, TrustMethod):
+            raise InvalidParameterError(
+                f"The 'method' parameter of {type(self).__name__} must be a trust method of neighboragg.methods. "
+                f"Got {method!r} instead."
+            )
+        self.method_ = clone(method).fit(
+            vectors,
+            labels,
+            X_val=None if X_val is None else self._vectorizer.transform(X_val, self._preprocessing()),
+            y_val=labels_val,
+            proba_val=proba,
+            classes=self.classes_,
+        )
+        self._n_train = len(labels)
+
+    def _preprocessing(self) -> Any:
+        """The fitted steps before the classifier, if it is a Pipeline that has some."""
+        inner = self.estimator_
+        if isinstance(inner, FrozenEstimator):
+            inner = inner.estimator
+        if isinstance(inner, Pipeline) and len(inner.steps) > 1:
+            return inner[:-1]
+        return None
+
+    def _check_rows(self, X: Any) -> Any:
+        check_is_fitted(self, "method_")
+        return self._check_columns(X)
+
+    def _check_columns(self, X: Any) -> Any:
+        X = _as_rows(X, type(self).__name__)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return X
+
+    def _vectors(self, X: Any) -> FloatArray:
+        return self._vectorizer.transform(X, self._preprocessing())
+
+    def _neighbor_method(self, name: str) -> NeighborAgg:
+        check_is_fitted(self, "method_")
+        if isinstance(self.method_, NeighborAgg):
+            return self.method_
+        raise AttributeError(
+            f"{type(self).__name__}.{name} needs a method with neighbours; {type(self.method_).__name__} has none.\n"
+            "Hint: method=NeighborAgg()."
+        )
+
+    def _original(self, indices: IntArray) -> IntArray:
+        """Positions in the rows passed to fit, from positions in training rows followed by validation rows."""
+        if self.validation_indices_ is None:
+            return indices
+        n = self._n_train + len(self.validation_indices_)
+        train = np.setdiff1d(np.arange(n), self.validation_indices_)
+        return np.where(indices < 0, -1, np.concatenate([train, self.validation_indices_])[indices])
+
+
+def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -> Array:
+    """Which rows to hold out: the same share of every class, and never the only row of a class."""
+    counts = np.bincount(codes)
+    # Rounding at random keeps rare classes in the validation rows now and then.
+    quota = np.minimum(np.floor(fraction * counts + rng.uniform(size=len(counts))), np.maximum(counts - 1, 0))
+    if not quota.any() and counts.max() > 1:
+        quota[counts.argmax()] = 1
+    shuffled = rng.permutation(len(codes))
+    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    rank = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    held_out = np.zeros(len(codes), dtype=bool)
+    held_out[order] = rank < quota[codes[order]]
+    return held_out
+
+
+def _as_rows(X: Any, owner: str) -> Any:
+    """Data frames, sparse matrices and texts as they are, all else as an array with two dimensions."""
+    if sparse.issparse(X) or (hasattr(X, "columns") and hasattr(X, "shape")):
+        return X
+    rows = np.asarray(X)
+    if rows.ndim == 1 and not (len(rows) and isinstance(rows[0], str)):
+        raise InvalidInputError(
+            f"X passed to {owner} must have two dimensions. Got a 1-D array of shape {rows.shape}.\n"
+            "Hint: Reshape your data: X.reshape(1, -1) for a single row, X.reshape(-1, 1) for a single feature."
+        )
+    return rows
+
+
+def take_rows(X: Any, rows: IntArray) -> Any:
+    """Some rows of an array, data frame or sparse matrix, of the same kind."""
+    if sparse.issparse(X):
+        return X.tocsr()[rows]
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows]

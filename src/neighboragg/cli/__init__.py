@@ -1,0 +1,23 @@
+"""The `neighboragg` command: one file a subcommand."""
+
+import sys
+
+from neighboragg._optional import import_extra
+from neighboragg.exceptions import MissingExtraError, NeighborAggError
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        for package in ("typer", "rich", "matplotlib"):
+            import_extra(package, extra="cli", purpose="The neighboragg command")
+    except MissingExtraError as error:
+        sys.exit(str(error))
+    from neighboragg.cli._app import app
+
+    try:
+        app()
+    except NeighborAggError as error:
+        sys.exit(f"Error: {error}")

@@ -1,0 +1,41 @@
+"""Trust methods: NeighborAgg and its rivals, all with one array contract."""
+
+from neighboragg.methods._base import TrustMethod
+from neighboragg.methods._ensemble import EnsembleConfidence
+from neighboragg.methods._explanation import Explanation
+from neighboragg.methods._knn_vote import KNNVote
+from neighboragg.methods._logit_scores import Margin, MaxLogit, NegativeEntropy
+from neighboragg.methods._mahalanobis import Mahalanobis
+from neighboragg.methods._max_confidence import MaxConfidence
+from neighboragg.methods._neighbor_agg import NeighborAgg
+from neighboragg.methods._neighbor_gcn import NeighborGCN
+from neighboragg.methods._temperature import TemperatureScaling
+from neighboragg.methods._top_label import TopLabelCalibration
+from neighboragg.methods._true_class_probability import TrueClassProbability
+from neighboragg.methods._trust_score import TrustScore
+
+__all__ = [
+    "METHODS",
+    "EnsembleConfidence",
+    "Explanation",
+    "KNNVote",
+    "Mahalanobis",
+    "Margin",
+    "MaxConfidence",
+    "MaxLogit",
+    "NegativeEntropy",
+    "NeighborAgg",
+    "NeighborGCN",
+    "TemperatureScaling",
+    "TopLabelCalibration",
+    "TrueClassProbability",
+    "TrustMethod",
+    "TrustScore",
+]
+
+#: Every concrete method by name: what a saved file may hold.
+METHODS: dict[str, type[TrustMethod]] = {
+    name: kind
+    for name, kind in list(globals().items())
+    if isinstance(kind, type) and issubclass(kind, TrustMethod) and kind is not TrustMethod
+}

@@ -1,0 +1,254 @@
+"""The contract of trust methods: arrays in, trust out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
+from neighboragg._validation import (
+    check_labels,
+    check_proba,
+    check_rows,
+    check_same_length,
+    encode_labels,
+)
+from neighboragg.exceptions import InvalidInputError
+from neighboragg.persistence import write_record
+
+__all__ = ["FitData", "TrustMethod"]
+
+
+@dataclass(frozen=True)
+class FitData:
+    """Validated arrays; labels are positions in the class axis.
+
+    When the validation rows are the training rows themselves (`shared`), `X_val is X`.
+    """
+
+    X: FloatArray
+    codes: IntArray
+    X_val: FloatArray
+    codes_val: IntArray
+    proba_val: FloatArray
+    n_classes: int
+
+    @property
+    def shared(self) -> bool:
+        """Whether training rows vouch for themselves with out-of-sample probabilities."""
+        return self.X_val is self.X
+
+
+class TrustMethod(BaseEstimator, ABC):
+    """A score of how far each prediction of a frozen classifier can be trusted.
+
+    Every method learns from the same arrays and answers with the same shapes, so that any can take the place
+    of another in :class:`~neighboragg.TrustedClassifier`. Subclasses implement `_fit` and `_trust`.
+    """
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        proba_val: ArrayLike,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Fit on training rows and on validation rows that the classifier was not trained on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_train, n_features)
+            Vectors of the training rows (features, or a network's embeddings).
+        y : array-like of shape (n_train,)
+            Their labels.
+        proba_val : array-like of shape (n_val, n_classes)
+            The classifier's probabilities for the validation rows; columns as `classes_`.
+        X_val : array-like of shape (n_val, n_features), default=None
+            Vectors of the validation rows. None means that `proba_val` are out-of-fold probabilities of the
+            training rows themselves.
+        y_val : array-like of shape (n_val,), default=None
+            Labels of the validation rows; given if and only if `X_val` is.
+        classes : array-like of shape (n_classes,), default=None
+            All classes in the order of the probability columns (sorted), where `y` may lack some. Defaults to
+            the labels in `y`.
+
+        Returns
+        -------
+        self : TrustMethod
+        """
+        data = self._check_fit(X, y, X_val, y_val, proba_val, classes)
+        self._fit(data)
+        return self
+
+    def predict_trust(self, X: ArrayLike, proba: ArrayLike) -> FloatArray:
+        """Trust in every class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        proba : array-like of shape (n, n_classes)
+            The classifier's probabilities.
+
+        Returns
+        -------
+        trust : ndarray of shape (n, n_classes)
+            Columns as `classes_`; higher is more trusted.
+        """
+        return self._trust(*self._check_query(X, proba))
+
+    def score_samples(self, X: ArrayLike, proba: ArrayLike, *, y_pred: ArrayLike | None = None) -> FloatArray:
+        """Trust in the predicted class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        proba : array-like of shape (n, n_classes)
+            The classifier's probabilities.
+        y_pred : array-like of shape (n,), default=None
+            Predicted labels; defaults to the most probable class.
+
+        Returns
+        -------
+        trust : ndarray of shape (n,)
+        """
+        rows, values = self._check_query(X, proba)
+        predicted = values.argmax(axis=1) if y_pred is None else self._check_codes(y_pred, "y_pred", rows)
+        return self._trust(rows, values)[np.arange(len(rows)), predicted]
+
+    def score_labels(self, X: ArrayLike, y: ArrayLike, proba: ArrayLike) -> FloatArray:
+        """Trust in given labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        y : array-like of shape (n,)
+            Labels to judge.
+        proba : array-like of shape (n, n_classes)
+            The classifier's probabilities.
+
+        Returns
+        -------
+        trust : ndarray of shape (n,)
+        """
+        rows, values = self._check_query(X, proba)
+        codes = self._check_codes(y, "y", rows)
+        return self._trust(rows, values)[np.arange(len(rows)), codes]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted method to one file, without pickle; :func:`neighboragg.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        write_record(path, type(self).__name__, self.to_record())
+
+    def to_record(self) -> dict[str, Any]:
+        """Fitted state as numbers, strings and arrays, for saving."""
+        check_is_fitted(self)
+        return {
+            "classes": self.classes_,
+            "n_features_in": self.n_features_in_,
+            "params": self._params_to_record(),
+            "state": self._state_to_record(),
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], *, trusted: tuple[str, ...] = ()) -> Self:
+        """Rebuild from :meth:`to_record`; `trusted` names types that saved estimators may contain."""
+        method = cls(**cls._params_from_record(record["params"]))
+        method.classes_ = record["classes"]
+        method.n_features_in_ = record["n_features_in"]
+        method._state_from_record(record["state"], trusted)
+        return method
+
+    @abstractmethod
+    def _fit(self, data: FitData) -> None:
+        """Learn from validated arrays."""
+
+    @abstractmethod
+    def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
+        """Trust in every class for validated arrays."""
+
+    def _params_to_record(self) -> dict[str, Any]:
+        return dict(self.get_params(deep=False))
+
+    @classmethod
+    def _params_from_record(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(params)
+
+    @abstractmethod
+    def _state_to_record(self) -> dict[str, Any]:
+        """What `_fit` learned."""
+
+    @abstractmethod
+    def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
+        """Take back what `_state_to_record` gave."""
+
+    def _check_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+        proba_val: ArrayLike,
+        classes: ArrayLike | None,
+    ) -> FitData:
+        owner = type(self).__name__
+        rows, labels = check_rows(X, "X", owner), check_labels(y, "y", owner)
+        check_same_length(rows, "X", labels, "y", owner)
+        if not len(rows):
+            raise InvalidInputError(f"X passed to {owner} has no rows.")
+        if (X_val is None) != (y_val is None):
+            given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
+            raise InvalidInputError(
+                f"{owner}.fit got {given} without {missing}.\nHint: pass both for separate validation rows, or "
+                "neither if proba_val holds out-of-fold probabilities of the training rows."
+            )
+        self.classes_ = np.unique(labels) if classes is None else self._check_classes(classes)
+        self.n_features_in_ = rows.shape[1]
+        codes = encode_labels(labels, self.classes_, "y", owner)
+        if X_val is None or y_val is None:
+            rows_val, codes_val = rows, codes
+        else:
+            rows_val = check_rows(X_val, "X_val", owner, n_features=self.n_features_in_)
+            labels_val = check_labels(y_val, "y_val", owner)
+            check_same_length(rows_val, "X_val", labels_val, "y_val", owner)
+            codes_val = encode_labels(labels_val, self.classes_, "y_val", owner)
+        if not len(rows_val):
+            raise InvalidInputError(
+                f"X_val passed to {owner} has no rows.\n"
+                "Hint: hold out some rows that the classifier was not trained on."
+            )
+        n_classes = len(self.classes_)
+        proba = check_proba(proba_val, "proba_val", owner, n_classes=n_classes, n_rows=len(rows_val))
+        return FitData(rows, codes, rows_val, codes_val, proba, n_classes)
+
+    def _check_classes(self, classes: ArrayLike) -> Array:
+        given = np.asarray(classes)
+        if len(given) and (given.ndim != 1 or not (given[:-1] < given[1:]).all()):
+            raise InvalidInputError(
+                f"classes passed to {type(self).__name__} must be sorted and without repetition. "
+                f"Got {given.tolist()!r}.\nHint: order the columns of proba_val in the same way."
+            )
+        return given
+
+    def _check_query(self, X: ArrayLike, proba: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        check_is_fitted(self)
+        owner = type(self).__name__
+        rows = check_rows(X, "X", owner, n_features=self.n_features_in_)
+        return rows, check_proba(proba, "proba", owner, n_classes=len(self.classes_), n_rows=len(rows))
+
+    def _check_codes(self, y: ArrayLike, name: str, rows: Array) -> IntArray:
+        owner = type(self).__name__
+        labels = check_labels(y, name, owner)
+        check_same_length(rows, "X", labels, name, owner)
+        return encode_labels(labels, self.classes_, name, owner)

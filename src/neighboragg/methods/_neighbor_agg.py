@@ -1,0 +1,286 @@
+"""NeighborAgg: trust from class-wise neighbours and the classifier's probabilities."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from neighboragg._typing import ArrayLike, FloatArray, IntArray
+from neighboragg._validation import check_integer, check_real
+from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, PoolAggregator
+from neighboragg.exceptions import InvalidParameterError
+from neighboragg.methods._base import FitData, TrustMethod
+from neighboragg.methods._explanation import Explanation
+from neighboragg.methods._second_opinions import SecondOpinion, fit_second_opinion, resolve_opinions
+from neighboragg.neighbors import ClasswiseNeighbors, dense_rows, learn_metric
+
+__all__ = ["NeighborAgg"]
+
+AGGREGATORS: dict[str, type[Aggregator]] = {"network": NetworkAggregator, "pool": PoolAggregator}
+FEATURES, LEARNED = "features", "learned metric"
+# Class-wise distances held at a time while scoring: 2**23 values, 64 MB.
+SCORING_ELEMENTS = 2**23
+
+
+class NeighborAgg(TrustMethod):
+    """Trust from the K nearest training rows in every class, combined with the classifier's probabilities.
+
+    Parameters
+    ----------
+    aggregator : {"pool", "network"} or Aggregator, default="pool"
+        "pool": a log-linear opinion pool, the best score; "network": the paper's.
+    n_neighbors : int, default=None
+        Neighbours per class. None takes the aggregator's own: 20 for the pool, 5 for the network.
+    learned_metric : bool, default=True
+        Look for neighbours in a learned linear map of the features too, if the aggregator uses it.
+    second_opinions : None, "auto" or list of classifiers, default=None
+        Other classifiers whose log-probabilities join the pool. "auto" takes a random forest and
+        gradient boosting.
+    density_filter : float, default=0.0
+        Share of each class to drop from the reference rows, those with the largest distance to their 10th
+        neighbour in the class.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        Distance in the feature space.
+    batch_size : int, default=None
+        Rows searched at a time; None chooses.
+    n_jobs : int, default=None
+        Threads of the search.
+    random_state : int, RandomState instance or None, default=0
+        Seeds the learned metric, the network and automatic second opinions.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    aggregator_ : Aggregator
+        Fitted aggregator.
+    reference_ : ndarray
+        What the reference rows are: positions in the training rows, followed by the validation rows.
+    components_ : ndarray of shape (n_features, rank) or None
+        The learned metric.
+
+    Notes
+    -----
+    For a frozen classifier with probabilities p(x), r_ck(x) is the distance to the k-th nearest reference row
+    of class c. The aggregator is fitted on validation rows that the classifier has not seen. With the pool the
+    reference rows are training and validation rows, and a validation row leaves itself out; with the network
+    they are the training rows, as in the paper.
+
+    References
+    ----------
+    Xiong, Li, Feng, Deng, Zhang and Hooi, "Birds of a Feather Trust Together: Knowing When to Trust a Classifier
+    via Adaptive Neighborhood Aggregation", TMLR 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from neighboragg.methods import NeighborAgg
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = LogisticRegression(max_iter=50, tol=0.1).fit(X[:800] / 16, y[:800])
+    >>> method = NeighborAgg().fit(
+    ...     X[:800] / 16, y[:800], X_val=X[800:1200] / 16, y_val=y[800:1200],
+    ...     proba_val=clf.predict_proba(X[800:1200] / 16))
+    >>> trust = method.score_samples(X[1200:] / 16, clf.predict_proba(X[1200:] / 16))
+    >>> correct = clf.predict(X[1200:] / 16) == y[1200:]
+    >>> bool(trust[correct].mean() > trust[~correct].mean() + 0.3)
+    True
+    """
+
+    def __init__(
+        self,
+        aggregator: str | Aggregator = "pool",
+        *,
+        n_neighbors: int | None = None,
+        learned_metric: bool = True,
+        second_opinions: str | Sequence[Any] | None = None,
+        density_filter: float = 0.0,
+        metric: str = "euclidean",
+        batch_size: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.aggregator = aggregator
+        self.n_neighbors = n_neighbors
+        self.learned_metric = learned_metric
+        self.second_opinions = second_opinions
+        self.density_filter = density_filter
+        self.metric = metric
+        self.batch_size = batch_size
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def kneighbors(self, X: ArrayLike, n_neighbors: int | None = None) -> tuple[FloatArray, IntArray]:
+        """Nearest reference rows of every class in the feature space.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        n_neighbors : int, default=None
+            Neighbours per class; defaults to those used for the trust.
+
+        Returns
+        -------
+        distances, indices : ndarray of shape (n, n_classes, n_neighbors)
+            Indices count the training rows first, then the validation rows; missing ones are (inf, -1).
+        """
+        distances, found = self.indexes_[FEATURES].kneighbors(X, n_neighbors)
+        return distances, np.where(found < 0, -1, self.reference_[found])
+
+    def explain(self, X: ArrayLike, proba: ArrayLike, *, y_pred: ArrayLike | None = None) -> Explanation:
+        """What raised and lowered the trust, by expert and class, and the neighbours behind it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        proba : array-like of shape (n, n_classes)
+        y_pred : array-like of shape (n,), default=None
+            Predicted labels; defaults to the most probable class.
+
+        Returns
+        -------
+        explanation : Explanation
+        """
+        rows, values = self._check_query(X, proba)
+        predicted = values.argmax(axis=1) if y_pred is None else self._check_codes(y_pred, "y_pred", rows)
+        evidence = self._evidence(rows, values)
+        experts, contributions = self.aggregator_.contributions(evidence)
+        trust = self.aggregator_.predict_trust(evidence)
+        return Explanation(self.classes_, predicted, trust, experts, contributions, *self.kneighbors(rows))
+
+    def _fit(self, data: FitData) -> None:
+        owner = type(self).__name__
+        self.aggregator_ = self._resolve_aggregator()
+        k = self.aggregator_.default_n_neighbors
+        if self.n_neighbors is not None:
+            k = check_integer(self.n_neighbors, "n_neighbors", owner, minimum=1)
+        share = check_real(self.density_filter, "density_filter", owner, low=0, high=1, closed="left")
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        keep = dense_rows(data.X, data.codes, share=share, n_jobs=self.n_jobs)
+        judged = self._judged_rows(data, seed)
+        self.components_ = self._learn_components(data, judged, seed)
+        exclude = self._index_reference(data, np.flatnonzero(keep), k)[judged]
+        distances = {
+            name: index.kneighbors(self._mapped(name, data.X_val[judged]), exclude=exclude)[0]
+            for name, index in self.indexes_.items()
+        }
+        fitted = [
+            fit_second_opinion(name, estimator, data)
+            for name, estimator in resolve_opinions(
+                self.second_opinions, random_state=seed, n_jobs=self.n_jobs
+            )
+        ]
+        self.opinions_ = [opinion for opinion, _ in fitted]
+        evidence = Evidence(
+            data.proba_val[judged],
+            distances,
+            {opinion.name: said.take(judged) for opinion, said in fitted},
+        )
+        self.aggregator_.fit(evidence, data.codes_val[judged])
+
+    def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
+        trust = np.empty_like(proba)
+        per_row = sum(index.n_neighbors for index in self.indexes_.values()) * len(self.classes_)
+        step = max(1, SCORING_ELEMENTS // per_row)
+        for start in range(0, len(X), step):
+            part = slice(start, start + step)
+            trust[part] = self.aggregator_.predict_trust(self._evidence(X[part], proba[part]))
+        return trust
+
+    def _evidence(self, X: FloatArray, proba: FloatArray) -> Evidence:
+        return Evidence(
+            proba,
+            {name: index.kneighbors(self._mapped(name, X))[0] for name, index in self.indexes_.items()},
+            {opinion.name: opinion.ask(X) for opinion in self.opinions_},
+        )
+
+    def _resolve_aggregator(self) -> Aggregator:
+        if isinstance(self.aggregator, Aggregator):
+            return clone(self.aggregator)
+        if isinstance(self.aggregator, str) and self.aggregator in AGGREGATORS:
+            return AGGREGATORS[self.aggregator]()
+        raise InvalidParameterError(
+            f"The 'aggregator' parameter of {type(self).__name__} must be one of "
+            f"{', '.join(map(repr, sorted(AGGREGATORS)))} or an Aggregator. Got {self.aggregator!r} instead."
+        )
+
+    def _uses_learned_metric(self, data: FitData) -> bool:
+        wanted = self.learned_metric and self.aggregator_.uses_learned_metric
+        return wanted and len(np.unique(data.codes)) > 1 and data.X.shape[1] > 1
+
+    def _judged_rows(self, data: FitData, seed: int) -> IntArray:
+        """Validation rows to fit the aggregator on: where they are also training rows, those not shown to the
+        learned metric, which would look better on rows it was fitted to."""
+        n = len(data.X_val)
+        if not (data.shared and self._uses_learned_metric(data)) or n < 4:
+            return np.arange(n)
+        return np.sort(np.random.default_rng(seed).permutation(n)[: n // 2])
+
+    def _learn_components(self, data: FitData, judged: IntArray, seed: int) -> FloatArray | None:
+        if not self._uses_learned_metric(data):
+            return None
+        rows = np.setdiff1d(np.arange(len(data.X)), judged) if data.shared else np.arange(len(data.X))
+        if not len(rows):
+            return None
+        return learn_metric(data.X[rows], data.codes[rows], random_state=seed)
+
+    def _index_reference(self, data: FitData, kept: IntArray, k: int) -> IntArray:
+        """Index the reference rows in every metric; return the reference id of each validation row, or -1."""
+        n_train, n_val = len(data.X), len(data.X_val)
+        X, codes, self.reference_ = data.X[kept], data.codes[kept], kept
+        own = np.full(n_val, -1)
+        if data.shared:
+            own[kept] = np.arange(len(kept))
+        elif self.aggregator_.indexes_validation:
+            X = np.concatenate([X, data.X_val])
+            codes = np.concatenate([codes, data.codes_val])
+            self.reference_ = np.concatenate([kept, n_train + np.arange(n_val)])
+            own = len(kept) + np.arange(n_val)
+        names = [FEATURES] if self.components_ is None else [FEATURES, LEARNED]
+        self.indexes_ = {
+            name: ClasswiseNeighbors(
+                k,
+                metric=self.metric if name == FEATURES else "euclidean",
+                batch_size=self.batch_size,
+                n_jobs=self.n_jobs,
+            ).fit(self._mapped(name, X), codes, classes=np.arange(data.n_classes))
+            for name in names
+        }
+        return own
+
+    def _mapped(self, name: str, X: FloatArray) -> FloatArray:
+        if name == FEATURES or self.components_ is None:
+            return X
+        # Row by row in double precision, so that a row maps to the same bits in any batch.
+        return np.einsum("nd,dr->nr", X.astype(np.float64), self.components_.astype(np.float64))
+
+    def _params_to_record(self) -> dict[str, Any]:
+        params = super()._params_to_record()
+        # What these stood for is in the fitted state; the recipe itself may hold live objects.
+        params["aggregator"] = next(
+            (name for name, kind in AGGREGATORS.items() if type(self.aggregator_) is kind), "pool"
+        )
+        params["second_opinions"] = "auto" if self.second_opinions == "auto" else None
+        if not isinstance(self.random_state, int | None):
+            params["random_state"] = None
+        return params
+
+    def _state_to_record(self) -> dict[str, Any]:
+        return {
+            "aggregator_kind": self._params_to_record()["aggregator"],
+            "aggregator": self.aggregator_.to_record(),
+            "reference": self.reference_,
+            "components": self.components_,
+            "indexes": {name: index.to_record() for name, index in self.indexes_.items()},
+            "opinions": {str(i): opinion.to_record() for i, opinion in enumerate(self.opinions_)},
+        }
+
+    def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
+        self.aggregator_ = AGGREGATORS[state["aggregator_kind"]].from_record(state["aggregator"])
+        self.reference_ = state["reference"]
+        self.components_ = state["components"]
+        self.indexes_ = {
+            name: ClasswiseNeighbors.from_record(record) for name, record in state["indexes"].items()
+        }
+        self.opinions_ = [SecondOpinion.from_record(record, trusted) for record in state["opinions"].values()]

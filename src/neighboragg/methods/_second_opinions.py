@@ -1,0 +1,131 @@
+"""Second opinions: other classifiers, fitted so that what they say of validation rows is honest."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from neighboragg._typing import FloatArray, IntArray
+from neighboragg.aggregators import Opinion
+from neighboragg.exceptions import InvalidParameterError
+from neighboragg.methods._base import FitData
+from neighboragg.persistence import dump_estimator, load_estimator
+
+__all__ = ["SecondOpinion", "fit_second_opinion", "resolve_opinions"]
+
+# Votes of exactly zero are common in a forest and must not veto a class; boosting is smooth.
+VOTE_FLOOR, SMOOTH_FLOOR = 1e-2, 1e-4
+
+
+@dataclass(frozen=True)
+class SecondOpinion:
+    """A fitted classifier, its name, and how its probabilities enter the pool."""
+
+    name: str
+    estimator: Any
+    floor: float
+    n_classes: int
+
+    def ask(self, X: FloatArray) -> Opinion:
+        """Its opinion on new rows."""
+        proba = _spread(self.estimator.predict_proba(X), self.estimator.classes_, self.n_classes)
+        return Opinion(proba, self.floor)
+
+    def to_record(self) -> dict[str, Any]:
+        """As numbers and arrays."""
+        return {
+            "name": self.name,
+            "floor": self.floor,
+            "n_classes": self.n_classes,
+            "estimator": dump_estimator(self.estimator),
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], trusted: tuple[str, ...]) -> "SecondOpinion":
+        """Rebuild from :meth:`to_record`."""
+        estimator = load_estimator(record["estimator"], trusted=trusted)
+        return cls(record["name"], estimator, record["floor"], record["n_classes"])
+
+
+def resolve_opinions(
+    second_opinions: str | Sequence[Any] | None, *, random_state: int, n_jobs: int | None
+) -> list[tuple[str, Any]]:
+    """Names and unfitted estimators that a user's choice stands for."""
+    if second_opinions is None:
+        return []
+    if isinstance(second_opinions, str):
+        if second_opinions != "auto":
+            raise InvalidParameterError(
+                "The 'second_opinions' parameter of NeighborAgg must be None, 'auto' or a list of classifiers. "
+                f"Got {second_opinions!r} instead."
+            )
+        return [
+            (
+                "forest",
+                RandomForestClassifier(oob_score=True, random_state=random_state, n_jobs=n_jobs),
+            ),
+            (
+                "boosting",
+                HistGradientBoostingClassifier(early_stopping=False, random_state=random_state),
+            ),
+        ]
+    named = []
+    for position, estimator in enumerate(second_opinions):
+        if not hasattr(estimator, "predict_proba") and not hasattr(type(estimator), "predict_proba"):
+            raise InvalidParameterError(
+                f"Second opinion {position} of NeighborAgg must be a classifier with predict_proba. "
+                f"Got {estimator!r} instead."
+            )
+        named.append((f"{type(estimator).__name__} #{position + 1}", clone(estimator)))
+    return named
+
+
+def fit_second_opinion(name: str, estimator: Any, data: FitData) -> tuple[SecondOpinion, Opinion]:
+    """Fit one classifier; return it with its out-of-sample opinion on the validation rows.
+
+    A bagged ensemble is fitted on training and validation rows and asked out of bag. Any other classifier is
+    fitted on the training rows; where those are the validation rows too, it is asked out of fold.
+    """
+    if _votes_out_of_bag(estimator):
+        return _fit_out_of_bag(name, estimator, data)
+    proba = _out_of_fold(estimator, data) if data.shared else None
+    opinion = SecondOpinion(name, estimator.fit(data.X, data.codes), SMOOTH_FLOOR, data.n_classes)
+    return opinion, opinion.ask(data.X_val) if proba is None else Opinion(proba, SMOOTH_FLOOR)
+
+
+def _votes_out_of_bag(estimator: Any) -> bool:
+    params = estimator.get_params()
+    return "oob_score" in params and bool(params.get("bootstrap", True))
+
+
+def _fit_out_of_bag(name: str, estimator: Any, data: FitData) -> tuple[SecondOpinion, Opinion]:
+    X = data.X if data.shared else np.concatenate([data.X, data.X_val])
+    codes = data.codes if data.shared else np.concatenate([data.codes, data.codes_val])
+    estimator.set_params(oob_score=True).fit(X, codes)
+    votes = estimator.oob_decision_function_[-len(data.X_val) :]
+    # A row that is in the bag of every tree has no vote: no opinion on it.
+    votes = np.where(np.isfinite(votes), votes, 1.0 / votes.shape[1])
+    proba = _spread(votes, estimator.classes_, data.n_classes)
+    return SecondOpinion(name, estimator, VOTE_FLOOR, data.n_classes), Opinion(proba, VOTE_FLOOR)
+
+
+def _out_of_fold(estimator: Any, data: FitData) -> FloatArray:
+    counts = np.bincount(data.codes)
+    rare = counts[counts > 0].min() < 5
+    folds = (KFold if rare else StratifiedKFold)(min(5, len(data.X)), shuffle=True, random_state=0)
+    proba = np.empty((len(data.X), data.n_classes))
+    for train, test in folds.split(data.X, data.codes):
+        fitted = clone(estimator).fit(data.X[train], data.codes[train])
+        proba[test] = _spread(fitted.predict_proba(data.X[test]), fitted.classes_, data.n_classes)
+    return proba
+
+
+def _spread(proba: FloatArray, classes: IntArray, n_classes: int) -> FloatArray:
+    """Probabilities with a column for every class, 0 for those the classifier has not seen."""
+    full = np.zeros((len(proba), n_classes))
+    full[:, classes] = proba
+    return full

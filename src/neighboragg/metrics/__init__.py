@@ -1,0 +1,41 @@
+"""How good a trust score is, from which predictions were correct and how much each was trusted.
+
+Every metric takes `(correct, trust)`, two arrays of one entry per prediction: whether it was correct, and
+a score that is higher for predictions to be trusted more. Rows with equal trust are treated as one group,
+so no metric depends on the order of the rows.
+"""
+
+from neighboragg.metrics._areas import augrc, aurc, excess_aurc
+from neighboragg.metrics._band import RiskCoverageBand, risk_coverage_band
+from neighboragg.metrics._bootstrap import Interval, bootstrap_difference, bootstrap_interval
+from neighboragg.metrics._calibration import brier_score, expected_calibration_error
+from neighboragg.metrics._ranking import auroc, average_precision_error, average_precision_success, fpr_at_tpr
+from neighboragg.metrics._selective import (
+    RiskCoverageCurve,
+    coverage_at_risk,
+    risk_at_coverage,
+    risk_coverage_curve,
+)
+from neighboragg.metrics._summary import trust_metrics
+
+__all__ = [
+    "Interval",
+    "RiskCoverageBand",
+    "RiskCoverageCurve",
+    "augrc",
+    "aurc",
+    "auroc",
+    "average_precision_error",
+    "average_precision_success",
+    "bootstrap_difference",
+    "bootstrap_interval",
+    "brier_score",
+    "coverage_at_risk",
+    "excess_aurc",
+    "expected_calibration_error",
+    "fpr_at_tpr",
+    "risk_at_coverage",
+    "risk_coverage_band",
+    "risk_coverage_curve",
+    "trust_metrics",
+]

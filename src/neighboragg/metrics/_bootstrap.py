@@ -1,0 +1,277 @@
+"""Intervals for any metric of (correct, trust), and for the difference of two trust scores."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from neighboragg._typing import ArrayLike, BoolArray
+from neighboragg._validation import check_integer, check_real, check_same_length
+from neighboragg.exceptions import InvalidParameterError, TrustWarning
+from neighboragg.metrics._checks import check_correct, check_outcomes, check_trust
+
+__all__ = [
+    "Interval",
+    "RandomState",
+    "Sample",
+    "bootstrap_difference",
+    "bootstrap_interval",
+    "check_bootstrap",
+    "resample_counts",
+]
+
+Metric = Callable[[BoolArray, NDArray[np.float64]], float]
+RandomState = int | np.random.RandomState | None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its bootstrap confidence interval.
+
+    Attributes
+    ----------
+    estimate : float
+        The metric, or the difference, on the rows as given.
+    low, high : float
+        Limits of the interval.
+    confidence_level : float
+        Nominal probability that the interval covers the truth.
+
+    Examples
+    --------
+    >>> from neighboragg.metrics import Interval
+    >>> Interval(0.9, 0.85, 0.94, 0.95).high
+    0.94
+    """
+
+    estimate: float
+    low: float
+    high: float
+    confidence_level: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows in ascending order of trust, and where each stood before."""
+
+    order: NDArray[np.intp]
+    correct: BoolArray
+    trust: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, correct: BoolArray, trust: NDArray[np.float64]) -> "Sample":
+        """Sort the rows by trust, then by outcome."""
+        order = np.lexsort((correct, trust))
+        return cls(order, correct[order], trust[order])
+
+    @classmethod
+    def reordered(cls, correct: BoolArray, trust: NDArray[np.float64]) -> "Sample":
+        """Forget the order of the input, so that a seed gives one result whatever that was."""
+        rows = np.lexsort((correct, trust))
+        return cls(np.arange(len(rows)), correct[rows], trust[rows])
+
+    def repeat(self, counts: NDArray[np.intp]) -> tuple[BoolArray, NDArray[np.float64]]:
+        """Return each original row `counts` times; still in order, so a metric has little to sort."""
+        times = counts[self.order]
+        return np.repeat(self.correct, times), np.repeat(self.trust, times)
+
+
+def bootstrap_interval(
+    metric: Metric,
+    correct: ArrayLike,
+    trust: ArrayLike,
+    *,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: RandomState = None,
+) -> Interval:
+    """Bootstrap confidence interval of a metric.
+
+    Parameters
+    ----------
+    metric : callable
+        Function of ``(correct, trust)`` that returns a float and does not depend on the order of rows, as
+        those of this package; use `functools.partial` to set its options.
+    correct : array-like of shape (n_samples,)
+        Whether each prediction was correct; boolean, or the integers 0 and 1.
+    trust : array-like of shape (n_samples,)
+        Trust in each prediction, higher for more trusted.
+    confidence_level : float, default=0.95
+        Nominal coverage of the interval, in (0, 1).
+    n_resamples : int, default=1000
+        Number of bootstrap resamples.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the resampling; pass an int for a reproducible interval, which then does not depend on the
+        order of rows either.
+
+    Returns
+    -------
+    interval : Interval
+        Percentile interval. NaN limits, with a `TrustWarning`, if the metric is NaN on every resample.
+
+    Notes
+    -----
+    Rows are drawn with replacement, as many as there are, and the limits are quantiles of the metric over
+    the resamples. This assumes independent rows, and is approximate: coverage comes near the nominal level
+    as rows and errors become many, and is poor with a handful of errors. It covers the chance in the
+    choice of these rows, not that of training the classifier or the trust score.
+
+    Resamples on which the metric is NaN, such as those without any error, are left out. If they are a
+    larger share than ``1 - confidence_level``, a single `TrustWarning` says so.
+
+    References
+    ----------
+    .. [1] B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", Chapman & Hall, 1993.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neighboragg.metrics import auroc, bootstrap_interval
+    >>> rng = np.random.default_rng(0)
+    >>> trust = rng.uniform(0.5, 1, size=500)
+    >>> correct = rng.uniform(size=500) < trust
+    >>> interval = bootstrap_interval(auroc, correct, trust, random_state=0)
+    >>> interval.low < interval.estimate < interval.high
+    True
+    """
+    owner = "bootstrap_interval"
+    level, times = check_bootstrap(confidence_level, n_resamples, owner)
+    _check_metric(metric, owner)
+    sample = Sample.reordered(*check_outcomes(correct, trust, owner))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        estimate = float(metric(sample.correct, sample.trust))
+        values = np.array(
+            [metric(*sample.repeat(counts)) for counts in resample_counts(sample, times, random_state)],
+            dtype=np.float64,
+        )
+    return _percentile_interval(estimate, values, level, owner)
+
+
+def bootstrap_difference(
+    metric: Metric,
+    correct: ArrayLike,
+    trust_a: ArrayLike,
+    trust_b: ArrayLike,
+    *,
+    correct_b: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: RandomState = None,
+) -> Interval:
+    """Paired bootstrap confidence interval of ``metric(a) - metric(b)``.
+
+    Parameters
+    ----------
+    metric : callable
+        Function of ``(correct, trust)`` that returns a float and does not depend on the order of rows.
+    correct : array-like of shape (n_samples,)
+        Whether each prediction was correct; boolean, or the integers 0 and 1.
+    trust_a, trust_b : array-like of shape (n_samples,)
+        The two trust scores of the same rows, higher for more trusted.
+    correct_b : array-like of shape (n_samples,), default=None
+        Outcomes that go with `trust_b`, if it scores another classifier's predictions for the same rows.
+        None means the same as `correct`.
+    confidence_level : float, default=0.95
+        Nominal coverage of the interval, in (0, 1).
+    n_resamples : int, default=1000
+        Number of bootstrap resamples.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the resampling; pass an int for a reproducible interval, which then does not depend on the
+        order of rows either.
+
+    Returns
+    -------
+    interval : Interval
+        Percentile interval of the difference. NaN limits, with a `TrustWarning`, if it is NaN on every
+        resample.
+
+    See Also
+    --------
+    bootstrap_interval : The interval of one score, and what the bootstrap assumes.
+
+    Notes
+    -----
+    Both scores see the same resampled rows, so what makes rows easy or hard for both cancels out, and the
+    interval is usually far narrower than those of the two scores suggest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neighboragg.metrics import auroc, bootstrap_difference
+    >>> rng = np.random.default_rng(0)
+    >>> trust = rng.uniform(0.5, 1, size=500)
+    >>> correct = rng.uniform(size=500) < trust
+    >>> blurred = trust + rng.normal(scale=0.3, size=500)
+    >>> bootstrap_difference(auroc, correct, trust, blurred, random_state=0).low > 0
+    True
+    """
+    owner = "bootstrap_difference"
+    level, times = check_bootstrap(confidence_level, n_resamples, owner)
+    _check_metric(metric, owner)
+    outcomes_a = check_correct(correct, "correct", owner)
+    outcomes_b = outcomes_a if correct_b is None else check_correct(correct_b, "correct_b", owner)
+    scores_a, scores_b = check_trust(trust_a, "trust_a", owner), check_trust(trust_b, "trust_b", owner)
+    check_same_length(outcomes_a, "correct", scores_a, "trust_a", owner)
+    check_same_length(outcomes_a, "correct", scores_b, "trust_b", owner)
+    check_same_length(outcomes_a, "correct", outcomes_b, "correct_b", owner)
+    # As in Sample.reordered, one order for both.
+    rows = np.lexsort((outcomes_b, scores_b, outcomes_a, scores_a))
+    a = Sample.of(outcomes_a[rows], scores_a[rows])
+    b = Sample.of(outcomes_b[rows], scores_b[rows])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        estimate = float(metric(a.correct, a.trust) - metric(b.correct, b.trust))
+        values = np.array(
+            [
+                metric(*a.repeat(counts)) - metric(*b.repeat(counts))
+                for counts in resample_counts(a, times, random_state)
+            ],
+            dtype=np.float64,
+        )
+    return _percentile_interval(estimate, values, level, owner)
+
+
+def check_bootstrap(confidence_level: float, n_resamples: int, owner: str) -> tuple[float, int]:
+    """Return both parameters, checked."""
+    level = check_real(confidence_level, "confidence_level", owner, low=0, high=1)
+    return level, check_integer(n_resamples, "n_resamples", owner, minimum=1)
+
+
+def resample_counts(
+    sample: Sample, n_resamples: int, random_state: RandomState
+) -> Iterator[NDArray[np.intp]]:
+    """Yield, for each resample, how often every row is in it."""
+    rng = check_random_state(random_state)
+    n_rows = len(sample.trust)
+    for _ in range(n_resamples):
+        yield np.bincount(rng.randint(n_rows, size=n_rows), minlength=n_rows)
+
+
+def _check_metric(metric: object, owner: str) -> None:
+    if not callable(metric):
+        raise InvalidParameterError(
+            f"The 'metric' parameter of {owner} must be a function of (correct, trust). Got {metric!r} "
+            "instead.\nHint: pass the function itself, e.g. neighboragg.metrics.auroc."
+        )
+
+
+def _percentile_interval(estimate: float, values: NDArray[np.float64], level: float, owner: str) -> Interval:
+    """Quantiles of the resampled values, with one warning if too many of them are NaN."""
+    defined = values[~np.isnan(values)]
+    n_left_out = len(values) - len(defined)
+    if n_left_out > (1.0 - level) * len(values):
+        warnings.warn(
+            f"The metric is NaN on {n_left_out} of the {len(values)} resamples of {owner}, which were left "
+            "out. The rows hold too few errors, or too few successes, for a reliable interval.",
+            TrustWarning,
+            stacklevel=3,
+        )
+    if not len(defined):
+        return Interval(estimate, math.nan, math.nan, level)
+    low, high = np.quantile(defined, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    return Interval(estimate, float(low), float(high), level)

@@ -1,0 +1,120 @@
+"""How well trust works as the probability of being correct."""
+
+import numpy as np
+
+from neighboragg._typing import ArrayLike
+from neighboragg._validation import check_choice, check_integer
+from neighboragg.metrics._checks import check_outcomes
+from neighboragg.metrics._groups import TieGroups, group_ties
+
+__all__ = [
+    "brier_score",
+    "expected_calibration_error",
+    "grouped_brier_score",
+    "grouped_calibration_error",
+]
+
+
+def expected_calibration_error(
+    correct: ArrayLike, trust: ArrayLike, *, n_bins: int = 15, strategy: str = "uniform"
+) -> float:
+    r"""Mean difference between trust and the share of correct predictions, over bins of trust (ECE).
+
+    Parameters
+    ----------
+    correct : array-like of shape (n_samples,)
+        Whether each prediction was correct; boolean, or the integers 0 and 1.
+    trust : array-like of shape (n_samples,)
+        Probability, in [0, 1], that each prediction is correct.
+    n_bins : int, default=15
+        Number of bins; empty ones do not count.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, each closed on the right and the first on both sides; or of equal numbers of
+        rows, as far as ties allow.
+
+    Returns
+    -------
+    ece : float
+        Between 0 and 1, lower is better.
+
+    Notes
+    -----
+    With :math:`n_b` rows in bin :math:`b`,
+
+    .. math:: \text{ECE} = \sum_b \frac{n_b}{n} \left| \text{acc}_b - \overline{\text{trust}}_b \right|.
+
+    This is the top-label calibration error. Rows with equal trust are always in the same bin: a quantile
+    bin that a tie overfills takes room from the bins after it. Even a perfectly calibrated trust has a
+    positive ECE on finitely many rows, the more so the more bins there are.
+
+    References
+    ----------
+    .. [1] M. P. Naeini, G. F. Cooper and M. Hauskrecht, "Obtaining well calibrated probabilities using
+       Bayesian binning", AAAI 2015.
+    .. [2] C. Guo et al., "On calibration of modern neural networks", ICML 2017.
+
+    Examples
+    --------
+    >>> from neighboragg.metrics import expected_calibration_error
+    >>> round(expected_calibration_error([True, True, False, True], [0.9, 0.9, 0.6, 0.6]), 6)
+    0.1
+    """
+    owner = "expected_calibration_error"
+    bins = check_integer(n_bins, "n_bins", owner, minimum=1)
+    chosen = check_choice(strategy, "strategy", owner, choices=("uniform", "quantile"))
+    groups = group_ties(*check_outcomes(correct, trust, owner, probability=True))
+    return grouped_calibration_error(groups, bins, chosen)
+
+
+def brier_score(correct: ArrayLike, trust: ArrayLike) -> float:
+    r"""Mean squared difference between trust and the outcome.
+
+    Parameters
+    ----------
+    correct : array-like of shape (n_samples,)
+        Whether each prediction was correct; boolean, or the integers 0 and 1.
+    trust : array-like of shape (n_samples,)
+        Probability, in [0, 1], that each prediction is correct.
+
+    Returns
+    -------
+    brier : float
+        Between 0 and 1, lower is better.
+
+    Notes
+    -----
+    :math:`\frac1n \sum_i (\text{trust}_i - \text{correct}_i)^2`, a proper score: in expectation it is
+    smallest for the true probabilities, so it rewards calibration and ranking together.
+
+    References
+    ----------
+    .. [1] G. W. Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather
+       Review 78(1), 1950.
+
+    Examples
+    --------
+    >>> from neighboragg.metrics import brier_score
+    >>> round(brier_score([True, True, False], [0.9, 0.8, 0.4]), 6)
+    0.07
+    """
+    return grouped_brier_score(group_ties(*check_outcomes(correct, trust, "brier_score", probability=True)))
+
+
+def grouped_calibration_error(groups: TieGroups, n_bins: int, strategy: str) -> float:
+    """ECE over bins that hold whole groups."""
+    sizes = groups.sizes
+    if strategy == "uniform":
+        inner_edges = np.arange(1, n_bins) / n_bins
+        bins = np.searchsorted(inner_edges, groups.trust, side="left")
+    else:
+        # A group goes where its first row would: the share of rows below it decides.
+        rows_below = groups.n_rows - np.cumsum(sizes)
+        bins = rows_below * n_bins // groups.n_rows
+    gaps = np.bincount(bins, weights=groups.successes - groups.trust * sizes)
+    return float(np.abs(gaps).sum() / groups.n_rows)
+
+
+def grouped_brier_score(groups: TieGroups) -> float:
+    """Mean squared difference between trust and outcome."""
+    losses = groups.successes * (1.0 - groups.trust) ** 2 + groups.errors * groups.trust**2
+    return float(losses.sum() / groups.n_rows)

@@ -1,0 +1,222 @@
+"""How well trust ranks correct predictions above wrong ones."""
+
+import math
+
+import numpy as np
+
+from neighboragg._typing import ArrayLike
+from neighboragg._validation import check_real
+from neighboragg.metrics._checks import check_outcomes, warn_undefined
+from neighboragg.metrics._groups import TieGroups, group_ties
+
+__all__ = [
+    "auroc",
+    "average_precision_error",
+    "average_precision_success",
+    "fpr_at_tpr",
+    "grouped_auroc",
+    "grouped_average_precision_error",
+    "grouped_average_precision_success",
+    "grouped_fpr_at_tpr",
+]
+
+
+def auroc(correct: ArrayLike, trust: ArrayLike) -> float:
+    r"""Area under the ROC curve: how often a correct prediction is trusted more than a wrong one.
+
+    Parameters
+    ----------
+    correct : array-like of shape (n_samples,)
+        Whether each prediction was correct; boolean, or the integers 0 and 1.
+    trust : array-like of shape (n_samples,)
+        Trust in each prediction, higher for more trusted. Only its order matters.
+
+    Returns
+    -------
+    auroc : float
+        Between 0 and 1; 0.5 is a trust that knows nothing. NaN, with a `TrustWarning`, if all rows are
+        correct or all are wrong.
+
+    Notes
+    -----
+    With :math:`t^+` the trust of a random correct row and :math:`t^-` that of a random wrong one,
+
+    .. math:: \text{AUROC} = P(t^+ > t^-) + \tfrac12 P(t^+ = t^-).
+
+    Half of each tie counts, as with trapezoids under the ROC curve.
+
+    References
+    ----------
+    .. [1] J. A. Hanley and B. J. McNeil, "The meaning and use of the area under a receiver operating
+       characteristic (ROC) curve", Radiology 143(1), 1982.
+    .. [2] D. Hendrycks and K. Gimpel, "A baseline for detecting misclassified and out-of-distribution
+       examples in neural networks", ICLR 2017.
+
+    Examples
+    --------
+    >>> from neighboragg.metrics import auroc
+    >>> auroc([True, True, False, True], [0.9, 0.8, 0.7, 0.7])
+    0.8333333333333334
+    """
+    groups = group_ties(*check_outcomes(correct, trust, "auroc"))
+    if math.isnan(value := grouped_auroc(groups)):
+        warn_undefined("auroc is", n_rows=groups.n_rows, all_correct=not groups.n_errors)
+    return value
+
+
+def average_precision_success(correct: ArrayLike, trust: ArrayLike) -> float:
+    r"""Average precision of finding the correct predictions by high trust (APC).
+
+    Parameters
+    ----------
+    correct : array-like of shape (n_samples,)
+        Whether each prediction was correct; boolean, or the integers 0 and 1.
+    trust : array-like of shape (n_samples,)
+        Trust in each prediction, higher for more trusted. Only its order matters.
+
+    Returns
+    -------
+    average_precision : float
+        Between 0 and 1; a trust that knows nothing gets about the accuracy. NaN, with a `TrustWarning`, if
+        all rows are correct or all are wrong.
+
+    See Also
+    --------
+    average_precision_error : The same for finding the wrong predictions by low trust.
+
+    Notes
+    -----
+    Over the distinct trust values, from the highest, with precision :math:`P_g` and recall :math:`R_g` of
+    the rows trusted at least that much,
+
+    .. math:: \text{AP} = \sum_g (R_g - R_{g-1}) P_g,
+
+    without interpolation. With no wrong row the formula gives 1 for any trust whatever; this says nothing
+    about the trust, so NaN is returned.
+
+    Examples
+    --------
+    >>> from neighboragg.metrics import average_precision_success
+    >>> average_precision_success([True, False, True], [0.9, 0.8, 0.7])
+    0.8333333333333333
+    """
+    groups = group_ties(*check_outcomes(correct, trust, "average_precision_success"))
+    if math.isnan(value := grouped_average_precision_success(groups)):
+        warn_undefined("average_precision_success is", n_rows=groups.n_rows, all_correct=not groups.n_errors)
+    return value
+
+
+def average_precision_error(correct: ArrayLike, trust: ArrayLike) -> float:
+    r"""Average precision of finding the wrong predictions by low trust (APM).
+
+    Parameters
+    ----------
+    correct : array-like of shape (n_samples,)
+        Whether each prediction was correct; boolean, or the integers 0 and 1.
+    trust : array-like of shape (n_samples,)
+        Trust in each prediction, higher for more trusted. Only its order matters.
+
+    Returns
+    -------
+    average_precision : float
+        Between 0 and 1; a trust that knows nothing gets about the error rate. NaN, with a `TrustWarning`,
+        if all rows are correct or all are wrong.
+
+    See Also
+    --------
+    average_precision_success : The same for finding the correct predictions by high trust.
+
+    Notes
+    -----
+    Errors are the positives and ``-trust`` is their score. Over the distinct trust values, from the lowest,
+    with precision :math:`P_g` and recall :math:`R_g` of the rows trusted at most that much,
+
+    .. math:: \text{AP} = \sum_g (R_g - R_{g-1}) P_g,
+
+    without interpolation. It is the more telling of the two where errors are rare. With no correct row the
+    formula gives 1 for any trust whatever, so NaN is returned.
+
+    Examples
+    --------
+    >>> from neighboragg.metrics import average_precision_error
+    >>> average_precision_error([True, False, True], [0.9, 0.8, 0.7])
+    0.5
+    """
+    groups = group_ties(*check_outcomes(correct, trust, "average_precision_error"))
+    if math.isnan(value := grouped_average_precision_error(groups)):
+        warn_undefined("average_precision_error is", n_rows=groups.n_rows, all_correct=not groups.n_errors)
+    return value
+
+
+def fpr_at_tpr(correct: ArrayLike, trust: ArrayLike, *, tpr: float = 0.95) -> float:
+    """Share of the wrong predictions that pass a threshold which lets enough correct ones pass.
+
+    Parameters
+    ----------
+    correct : array-like of shape (n_samples,)
+        Whether each prediction was correct; boolean, or the integers 0 and 1.
+    trust : array-like of shape (n_samples,)
+        Trust in each prediction, higher for more trusted. Only its order matters.
+    tpr : float, default=0.95
+        Share of the correct predictions that must pass, in (0, 1].
+
+    Returns
+    -------
+    fpr : float
+        Between 0 and 1, lower is better. NaN, with a `TrustWarning`, if all rows are correct or all are
+        wrong.
+
+    Notes
+    -----
+    On the exact ROC: the smallest false positive rate that a threshold ``trust >= threshold`` can reach
+    with a true positive rate of at least `tpr`. There is no interpolation between thresholds, as no
+    threshold lies there; tied rows pass together or not at all.
+
+    Examples
+    --------
+    >>> from neighboragg.metrics import fpr_at_tpr
+    >>> fpr_at_tpr([True, False, True, False], [0.9, 0.8, 0.7, 0.6])
+    0.5
+    """
+    target = check_real(tpr, "tpr", "fpr_at_tpr", low=0, high=1, closed="right")
+    groups = group_ties(*check_outcomes(correct, trust, "fpr_at_tpr"))
+    if math.isnan(value := grouped_fpr_at_tpr(groups, target)):
+        warn_undefined("fpr_at_tpr is", n_rows=groups.n_rows, all_correct=not groups.n_errors)
+    return value
+
+
+def grouped_auroc(groups: TieGroups) -> float:
+    """AUROC, or NaN if there is only one kind of row."""
+    if _one_sided(groups):
+        return math.nan
+    # Correct rows above each group, plus half of those in it; doubled to stay in integers.
+    above = 2 * np.cumsum(groups.successes) - groups.successes
+    return float((above * groups.errors).sum() / (2 * groups.n_successes * groups.n_errors))
+
+
+def grouped_average_precision_success(groups: TieGroups) -> float:
+    """Average precision of successes, or NaN if there is only one kind of row."""
+    if _one_sided(groups):
+        return math.nan
+    precision = np.cumsum(groups.successes) / np.cumsum(groups.sizes)
+    return float((groups.successes * precision).sum() / groups.n_successes)
+
+
+def grouped_average_precision_error(groups: TieGroups) -> float:
+    """Average precision of errors, or NaN if there is only one kind of row."""
+    return grouped_average_precision_success(
+        TieGroups(-groups.trust[::-1], groups.errors[::-1], groups.successes[::-1])
+    )
+
+
+def grouped_fpr_at_tpr(groups: TieGroups, tpr: float) -> float:
+    """Smallest false positive rate with a true positive rate of at least `tpr`, or NaN."""
+    if _one_sided(groups):
+        return math.nan
+    # Quotients, not products: 19 / 20 is the same double as 0.95, while 0.95 * n may miss an integer.
+    reached = int(np.argmax(np.cumsum(groups.successes) / groups.n_successes >= tpr))
+    return float(groups.errors[: reached + 1].sum() / groups.n_errors)
+
+
+def _one_sided(groups: TieGroups) -> bool:
+    return not (groups.n_successes and groups.n_errors)

@@ -1,0 +1,199 @@
+"""The error rate among the predictions that are kept, against how many are kept."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neighboragg._typing import ArrayLike
+from neighboragg._validation import check_real
+from neighboragg.exceptions import InvalidInputError
+from neighboragg.metrics._checks import check_outcomes
+from neighboragg.metrics._groups import TieGroups, group_ties
+
+__all__ = [
+    "RiskCoverageCurve",
+    "coverage_at_risk",
+    "grouped_coverage_at_risk",
+    "risk_at_coverage",
+    "risk_coverage_curve",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCoverageCurve:
+    """What each threshold on trust keeps, and how often it is wrong; see `risk_coverage_curve`.
+
+    Attributes
+    ----------
+    coverage : ndarray of shape (n_thresholds,)
+        Share of the rows with ``trust >= threshold``; increasing, the last is 1.
+    risk : ndarray of shape (n_thresholds,)
+        Share of errors among those rows.
+    threshold : ndarray of shape (n_thresholds,)
+        The distinct trust values, decreasing.
+
+    Examples
+    --------
+    >>> from neighboragg.metrics import risk_coverage_curve
+    >>> curve = risk_coverage_curve([True, True, False], [0.9, 0.5, 0.5])
+    >>> curve.threshold.tolist()
+    [0.9, 0.5]
+    """
+
+    coverage: NDArray[np.float64]
+    risk: NDArray[np.float64]
+    threshold: NDArray[np.float64]
+
+    def expected_risk(self, coverage: ArrayLike) -> NDArray[np.float64]:
+        """Risk at any coverage if tied rows were kept in random order.
+
+        Parameters
+        ----------
+        coverage : array-like of shape (n_points,)
+            Shares of rows kept, in [0, 1].
+
+        Returns
+        -------
+        risk : ndarray of shape (n_points,)
+            Expected selective risk. At coverage 0 it is that of the highest threshold, as it is
+            everywhere up to that threshold's coverage.
+
+        Notes
+        -----
+        The expected number of errors kept grows linearly within a group of tied rows, so the risk is that
+        linear function divided by the coverage. At the coverages of the curve it equals `risk`.
+
+        Examples
+        --------
+        >>> from neighboragg.metrics import risk_coverage_curve
+        >>> curve = risk_coverage_curve([True, True, False], [0.9, 0.5, 0.5])
+        >>> curve.expected_risk([0.0, 0.5, 1.0]).round(4).tolist()
+        [0.0, 0.1667, 0.3333]
+        """
+        kept = np.asarray(coverage, dtype=np.float64)
+        if not ((kept >= 0.0) & (kept <= 1.0)).all():
+            worst = kept[~((kept >= 0.0) & (kept <= 1.0))][0]
+            raise InvalidInputError(
+                f"coverage passed to RiskCoverageCurve.expected_risk must lie in [0, 1]. Got {worst:.6g}."
+            )
+        # Clipping to the first threshold gives its risk below it, and spares a division by zero.
+        kept = np.maximum(kept, self.coverage[0])
+        errors: NDArray[np.float64] = np.interp(kept, self.coverage, self.coverage * self.risk)
+        return errors / kept
+
+
+def risk_coverage_curve(correct: ArrayLike, trust: ArrayLike) -> RiskCoverageCurve:
+    """Coverage and selective risk of every threshold on trust.
+
+    Parameters
+    ----------
+    correct : array-like of shape (n_samples,)
+        Whether each prediction was correct; boolean, or the integers 0 and 1.
+    trust : array-like of shape (n_samples,)
+        Trust in each prediction, higher for more trusted. Only its order matters.
+
+    Returns
+    -------
+    curve : RiskCoverageCurve
+        One point per distinct trust value, from the highest: tied rows are kept together or not at all.
+
+    See Also
+    --------
+    aurc : The area under this curve.
+    risk_coverage_band : Bootstrap limits for this curve.
+
+    References
+    ----------
+    .. [1] R. El-Yaniv and Y. Wiener, "On the foundations of noise-free selective classification",
+       JMLR 11, 2010.
+
+    Examples
+    --------
+    >>> from neighboragg.metrics import risk_coverage_curve
+    >>> curve = risk_coverage_curve([True, True, False, False], [0.9, 0.5, 0.5, 0.1])
+    >>> curve.coverage.tolist()
+    [0.25, 0.75, 1.0]
+    >>> curve.risk.round(4).tolist()
+    [0.0, 0.3333, 0.5]
+    """
+    groups = group_ties(*check_outcomes(correct, trust, "risk_coverage_curve"))
+    return _curve(groups)
+
+
+def coverage_at_risk(correct: ArrayLike, trust: ArrayLike, *, risk: float) -> float:
+    """Largest share of predictions that a threshold can keep with at most this share of errors.
+
+    Parameters
+    ----------
+    correct : array-like of shape (n_samples,)
+        Whether each prediction was correct; boolean, or the integers 0 and 1.
+    trust : array-like of shape (n_samples,)
+        Trust in each prediction, higher for more trusted. Only its order matters.
+    risk : float
+        Largest allowed share of errors among the kept predictions, in [0, 1].
+
+    Returns
+    -------
+    coverage : float
+        Between 0 and 1; 0 if no threshold keeps the risk.
+
+    Notes
+    -----
+    A description of these rows, not a promise for others: the best threshold of many was looked for, so
+    the risk on new rows will tend to be higher.
+
+    Examples
+    --------
+    >>> from neighboragg.metrics import coverage_at_risk
+    >>> coverage_at_risk([True, True, False, True], [0.9, 0.8, 0.7, 0.6], risk=0.25)
+    1.0
+    >>> coverage_at_risk([True, True, False, True], [0.9, 0.8, 0.7, 0.6], risk=0.1)
+    0.5
+    """
+    limit = check_real(risk, "risk", "coverage_at_risk", low=0, high=1, closed="both")
+    return grouped_coverage_at_risk(group_ties(*check_outcomes(correct, trust, "coverage_at_risk")), limit)
+
+
+def risk_at_coverage(correct: ArrayLike, trust: ArrayLike, *, coverage: float) -> float:
+    """Share of errors among the kept predictions, when a threshold keeps at least this share of all.
+
+    Parameters
+    ----------
+    correct : array-like of shape (n_samples,)
+        Whether each prediction was correct; boolean, or the integers 0 and 1.
+    trust : array-like of shape (n_samples,)
+        Trust in each prediction, higher for more trusted. Only its order matters.
+    coverage : float
+        Smallest allowed share of kept predictions, in (0, 1].
+
+    Returns
+    -------
+    risk : float
+        Selective risk of the highest threshold whose coverage is at least `coverage`. There is no
+        interpolation: with ties it may keep more than was asked for.
+
+    See Also
+    --------
+    RiskCoverageCurve.expected_risk : Risk at exactly this coverage, ties kept in random order.
+
+    Examples
+    --------
+    >>> from neighboragg.metrics import risk_at_coverage
+    >>> risk_at_coverage([True, True, False, True], [0.9, 0.8, 0.7, 0.6], coverage=0.5)
+    0.0
+    """
+    target = check_real(coverage, "coverage", "risk_at_coverage", low=0, high=1, closed="right")
+    curve = _curve(group_ties(*check_outcomes(correct, trust, "risk_at_coverage")))
+    return float(curve.risk[np.argmax(curve.coverage >= target)])
+
+
+def grouped_coverage_at_risk(groups: TieGroups, risk: float) -> float:
+    """Largest coverage with a selective risk of at most `risk`, or 0."""
+    curve = _curve(groups)
+    return float(curve.coverage[curve.risk <= risk].max(initial=0.0))
+
+
+def _curve(groups: TieGroups) -> RiskCoverageCurve:
+    kept = np.cumsum(groups.sizes)
+    return RiskCoverageCurve(kept / kept[-1], np.cumsum(groups.errors) / kept, groups.trust)

@@ -1,0 +1,287 @@
+"""The K nearest reference rows in every class."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import ThreadpoolController
+
+from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
+from neighboragg._validation import (
+    check_choice,
+    check_integer,
+    check_labels,
+    check_rows,
+    check_same_length,
+    encode_labels,
+)
+from neighboragg.exceptions import InvalidInputError
+from neighboragg.neighbors._exact import Queries, Reference
+
+__all__ = ["ClasswiseNeighbors"]
+
+METRICS = ("cosine", "euclidean")
+BATCH_ROWS = 2048
+
+
+class ClasswiseNeighbors(BaseEstimator):
+    """Exact search for the K nearest reference rows of each class.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        Neighbours to find in every class.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        Cosine distance is 1 - cos; an all-zero row has distance 1 to all rows that are not zero.
+    batch_size : int, default=None
+        Query rows searched at a time. Memory beyond the index and the result is bounded by one batch per
+        job. None chooses a size that keeps the matrix product efficient.
+    n_jobs : int, default=None
+        Threads; None means 1 unless in a :func:`joblib.parallel_config` context, -1 means all cores.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels; they order the class axis of every result.
+    class_count_ : ndarray of shape (n_classes,)
+        Reference rows of each class.
+    n_features_in_ : int
+        Number of features seen in fit.
+    n_samples_fit_ : int
+        Number of reference rows.
+
+    Notes
+    -----
+    Results are a function of the data alone: equal bits for any `batch_size` and `n_jobs`, and for float32
+    and float64 copies of the same values. Candidates come from a matrix product in single precision, their
+    distances are recomputed by direct difference in double precision, ties are ordered by row id, and a
+    rounding-error bound certifies that no neighbour was missed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neighboragg.neighbors import ClasswiseNeighbors
+    >>> X = np.array([[0.0], [1.0], [5.0], [7.0]])
+    >>> index = ClasswiseNeighbors(n_neighbors=2).fit(X, ["a", "a", "b", "b"])
+    >>> distances, indices = index.kneighbors([[2.0]])
+    >>> distances
+    array([[[1., 2.],
+            [3., 5.]]])
+    >>> indices
+    array([[[1, 0],
+            [2, 3]]])
+    """
+
+    classes_: Array
+    n_features_in_: int
+    _reference: Reference
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        metric: str = "euclidean",
+        batch_size: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.batch_size = batch_size
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None = None) -> Self:
+        """Index the reference rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels.
+        classes : array-like of shape (n_classes,), default=None
+            All classes, where some may have no row. Defaults to the labels in `y`.
+
+        Returns
+        -------
+        self : ClasswiseNeighbors
+        """
+        return self._learn(X, y, classes, first=True)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None = None) -> Self:
+        """Add reference rows; ids go on from those already indexed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All classes; needed in the first call if later calls bring further classes.
+
+        Returns
+        -------
+        self : ClasswiseNeighbors
+        """
+        return self._learn(X, y, classes, first=not hasattr(self, "classes_"))
+
+    def _learn(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None, *, first: bool) -> Self:
+        owner = type(self).__name__
+        check_integer(self.n_neighbors, "n_neighbors", owner, minimum=1)
+        check_choice(self.metric, "metric", owner, choices=METRICS)
+        rows = check_rows(X, "X", owner, n_features=None if first else self.n_features_in_)
+        labels = check_labels(y, "y", owner)
+        check_same_length(rows, "X", labels, "y", owner)
+        if first:
+            if not len(rows):
+                raise InvalidInputError(f"X passed to {owner} has no rows; at least one is needed to search.")
+            known = np.unique(labels if classes is None else np.asarray(classes))
+        else:
+            known = self.classes_
+        codes = encode_labels(labels, known, "y", owner)
+        self.classes_, self.n_features_in_ = known, rows.shape[1]
+        vectors = self._as_vectors(rows)
+        if not first:
+            old_vectors, old_codes = self._reference.in_order()
+            # float32 with float64 gives float64: nothing is lost.
+            vectors = np.concatenate([old_vectors, vectors])
+            codes = np.concatenate([old_codes, codes])
+        self._build(vectors, codes)
+        return self
+
+    def kneighbors(
+        self,
+        X: ArrayLike | None = None,
+        n_neighbors: int | None = None,
+        *,
+        exclude: ArrayLike | None = None,
+    ) -> tuple[FloatArray, IntArray]:
+        """Find the nearest reference rows of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features), default=None
+            Query rows. None queries every reference row, each leaving itself out.
+        n_neighbors : int, default=None
+            Neighbours per class; defaults to the constructor's.
+        exclude : array-like of shape (n_queries,), default=None
+            Id of the reference row that each query is and must not find; -1 for none.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_queries, n_classes, n_neighbors)
+            Ascending in the last axis; inf where a class has fewer rows.
+        indices : ndarray of shape (n_queries, n_classes, n_neighbors)
+            Ids of the reference rows (their position in the rows fitted); -1 where a class has fewer.
+        """
+        check_is_fitted(self)
+        owner = type(self).__name__
+        k = check_integer(
+            self.n_neighbors if n_neighbors is None else n_neighbors, "n_neighbors", owner, minimum=1
+        )
+        if X is None:
+            queries, _ = self._reference.in_order()
+            excluded: IntArray | None = np.arange(self.n_samples_fit_)
+        else:
+            queries = self._as_vectors(check_rows(X, "X", owner, n_features=self.n_features_in_))
+            excluded = None if exclude is None else self._check_exclude(exclude, len(queries))
+        return self._kneighbors(queries, k, excluded)
+
+    def to_record(self) -> dict[str, Any]:
+        """Parameters and arrays from which :meth:`from_record` builds an equal index."""
+        check_is_fitted(self)
+        vectors, codes = self._reference.in_order()
+        return {
+            "params": self.get_params(deep=False),
+            "classes": self.classes_,
+            "vectors": vectors,
+            "codes": codes,
+            "n_features_in": self.n_features_in_,
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Rebuild an index from :meth:`to_record`."""
+        index = cls(**record["params"])
+        index.classes_ = record["classes"]
+        index.n_features_in_ = record["n_features_in"]
+        index._build(record["vectors"], record["codes"])
+        return index
+
+    def _build(self, vectors: FloatArray, codes: IntArray) -> None:
+        self._reference = Reference(vectors, codes, len(self.classes_))
+        self.n_samples_fit_ = len(vectors)
+        self.class_count_ = self._reference.sizes
+
+    def _kneighbors(
+        self, queries: FloatArray, k: int, excluded: IntArray | None
+    ) -> tuple[FloatArray, IntArray]:
+        shape = (len(queries), len(self.classes_), k)
+        distances, indices = np.empty(shape), np.empty(shape, dtype=np.int64)
+        n_jobs = effective_n_jobs(self.n_jobs)
+        work = partial(self._search_batch, queries, excluded, distances, indices)
+        batches = list(self._batches(len(queries), n_jobs))
+        # Jobs are threads of ours, each with a product of its own; those of the product itself would compete.
+        with _blas().limit(limits=1, user_api="blas"):
+            if min(n_jobs, len(batches)) <= 1:
+                for batch in batches:
+                    work(batch)
+            else:
+                with ThreadPoolExecutor(n_jobs) as pool:
+                    list(pool.map(work, batches))
+        return (distances**2 / 2.0 if self.metric == "cosine" else distances), indices
+
+    def _search_batch(
+        self,
+        queries: FloatArray,
+        excluded: IntArray | None,
+        distances: FloatArray,
+        indices: IntArray,
+        batch: slice,
+    ) -> None:
+        hidden = None if excluded is None else excluded[batch]
+        part = Queries.of(queries[batch], self._reference.frame)
+        self._reference.nearest(part, distances[batch], indices[batch], hidden)
+
+    def _batches(self, n: int, n_jobs: int) -> Iterator[slice]:
+        """Consecutive slices, at most a batch long and, if not given, a whole number of rounds for the jobs."""
+        if self.batch_size is None:
+            rounds = max(1, round(n / (BATCH_ROWS * n_jobs)))
+            size = max(1, -(-n // (rounds * n_jobs)))
+        else:
+            size = check_integer(self.batch_size, "batch_size", type(self).__name__, minimum=1)
+        return (slice(start, start + size) for start in range(0, n, size))
+
+    def _as_vectors(self, rows: FloatArray) -> FloatArray:
+        return rows if self.metric == "euclidean" else _on_sphere(rows)
+
+    def _check_exclude(self, exclude: ArrayLike, n: int) -> IntArray:
+        ids = np.asarray(exclude)
+        if not ids.size:
+            ids = ids.astype(np.int64)
+        wrong = f"shape {ids.shape}" if ids.shape != (n,) else ""
+        if ids.dtype.kind not in "iu":
+            wrong = wrong or f"dtype {ids.dtype}"
+        elif not wrong and (outside := (ids < -1) | (ids >= self.n_samples_fit_)).any():
+            wrong = f"the id {ids[outside][0]}"
+        if wrong:
+            raise InvalidInputError(
+                f"exclude passed to {type(self).__name__} must hold one row id below {self.n_samples_fit_}, or -1, "
+                f"for each of the {n} queries. Got {wrong}."
+            )
+        return ids.astype(np.int64)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The loaded matrix libraries; looking for them takes longer than a small search."""
+    return ThreadpoolController()
+
+
+def _on_sphere(rows: FloatArray) -> FloatArray:
+    """Unit rows, whose squared distance is twice the cosine distance; a zero row gets an axis of its own."""
+    norms = np.linalg.norm(rows.astype(np.float64), axis=1)
+    zero = norms == 0
+    return np.column_stack([rows / np.where(zero, 1.0, norms)[:, None], zero])

@@ -1,0 +1,120 @@
+"""Saved models: equal bits after loading, and no file that lies."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+import neighboragg
+from neighboragg import NeighborAgg, TrustedClassifier
+from neighboragg.exceptions import FileFormatError, InvalidParameterError
+from neighboragg.methods import MaxConfidence, TrustScore
+from neighboragg.persistence import write_record
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_classification(200, 5, n_informative=4, n_redundant=0, flip_y=0.1, random_state=1)
+
+
+MODELS = {
+    "pool": TrustedClassifier(LogisticRegression(), random_state=0),
+    "network": TrustedClassifier(LogisticRegression(), NeighborAgg("network"), random_state=0),
+    "cross-validated": TrustedClassifier(LogisticRegression(), cv=3),
+    "second opinions": TrustedClassifier(
+        LogisticRegression(), NeighborAgg(second_opinions="auto"), random_state=0
+    ),
+    "pipeline": TrustedClassifier(make_pipeline(StandardScaler(), LogisticRegression()), random_state=0),
+    "forest": TrustedClassifier(RandomForestClassifier(5, random_state=0), TrustScore(), random_state=0),
+    "transformer": TrustedClassifier(LogisticRegression(), features=MinMaxScaler(), random_state=0),
+    "max-softmax": TrustedClassifier(LogisticRegression(), MaxConfidence(), random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_equal_bits_after_loading(rows, tmp_path, name):
+    X, y = rows
+    model = MODELS[name].fit(X, y)
+    model.save(tmp_path / "model.nagg")
+    again = neighboragg.load(tmp_path / "model.nagg")
+    np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.classes_, model.classes_)
+
+
+def test_string_labels_and_feature_names_survive(rows, tmp_path):
+    import pandas as pd
+
+    X, y = rows
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = TrustedClassifier(LogisticRegression(), random_state=0).fit(frame, np.array(["no", "yes"])[y])
+    model.save(tmp_path / "model.nagg")
+    again = neighboragg.load(tmp_path / "model.nagg")
+    np.testing.assert_array_equal(again.score_samples(frame), model.score_samples(frame))
+    assert list(again.feature_names_in_) == list("abcde")
+    np.testing.assert_array_equal(again.kneighbors(frame)[1], model.kneighbors(frame)[1])
+
+
+def test_without_the_classifier(rows, tmp_path):
+    X, y = rows
+    model = TrustedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    model.save(tmp_path / "model.nagg", include_estimator=False)
+    with pytest.raises(InvalidParameterError) as error:
+        neighboragg.load(tmp_path / "model.nagg")
+    assert str(error.value) == (
+        "This model was saved without its classifier.\nHint: neighboragg.load(path, estimator=classifier)."
+    )
+    again = neighboragg.load(tmp_path / "model.nagg", estimator=model.estimator_)
+    np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+
+
+def test_a_callable_is_never_stored(rows, tmp_path):
+    X, y = rows
+    model = TrustedClassifier(LogisticRegression(), features=np.tanh, random_state=0).fit(X, y)
+    model.save(tmp_path / "model.nagg")
+    with pytest.raises(InvalidParameterError) as error:
+        neighboragg.load(tmp_path / "model.nagg")
+    assert str(error.value) == (
+        "This model was saved with a callable for its features, which is never stored.\n"
+        "Hint: neighboragg.load(path, features=function)."
+    )
+    again = neighboragg.load(tmp_path / "model.nagg", features=np.tanh)
+    np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+
+
+def test_a_bare_method(rows, tmp_path):
+    X, y = rows
+    proba = np.column_stack([np.linspace(0, 1, len(y)), np.linspace(1, 0, len(y))])
+    method = NeighborAgg().fit(X, y, proba_val=proba)
+    method.save(tmp_path / "method.nagg")
+    again = neighboragg.load(tmp_path / "method.nagg")
+    np.testing.assert_array_equal(again.score_samples(X, proba), method.score_samples(X, proba))
+
+
+def test_an_unknown_kind(tmp_path):
+    path = tmp_path / "other.nagg"
+    write_record(path, "Oracle", {})
+    with pytest.raises(FileFormatError) as error:
+        neighboragg.load(path)
+    assert str(error.value) == (
+        f"{path} holds a 'Oracle', which neighboragg.load does not know.\n"
+        "Hint: it may come from a newer version; upgrade neighboragg."
+    )
+
+
+def test_no_flipped_byte_gives_scores(rows, tmp_path):
+    X, y = rows
+    path = tmp_path / "model.nagg"
+    TrustedClassifier(LogisticRegression(), random_state=0).fit(X, y).save(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    positions = np.unique(np.concatenate([np.arange(64), rng.integers(0, len(whole), 400)]))
+    for position in positions:
+        damaged = bytearray(whole)
+        damaged[position] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        with pytest.raises(FileFormatError):
+            neighboragg.load(path)
