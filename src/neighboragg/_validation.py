@@ -1,5 +1,6 @@
 """Checks of parameters, labels and probabilities, with messages that name the value and the remedy."""
 
+import warnings
 from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
@@ -100,7 +101,10 @@ def check_labels(y: ArrayLike, name: str, owner: str) -> Array:
         raise InvalidInputError(
             f"{name} passed to {owner} contains NaN or infinity.\nHint: drop the rows without a label."
         )
-    check_classification_targets(labels)
+    with warnings.catch_warnings():
+        # A few rows of many classes are no mistake: a batch to score, or a small validation set.
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        check_classification_targets(labels)
     return labels
 
 

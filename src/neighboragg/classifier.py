@@ -429,10 +429,11 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"The 'method' parameter of {type(self).__name__} must be a trust method of neighboragg.methods. "
                 f"Got {method!r} instead."
             )
+        vectors_val = None if X_val is None else self._vectorizer.transform(X_val, self._preprocessing())
         self.method_ = clone(method).fit(
             vectors,
             labels,
-            X_val=None if X_val is None else self._vectorizer.transform(X_val, self._preprocessing()),
+            X_val=vectors_val,
             y_val=labels_val,
             proba_val=proba,
             classes=self.classes_,

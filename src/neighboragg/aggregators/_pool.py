@@ -55,7 +55,7 @@ class PoolAggregator(Aggregator):
     >>> evidence = Evidence(np.full((200, 2), 0.5), {"features": near})
     >>> pool = PoolAggregator().fit(evidence, codes)
     >>> float(pool.predict_trust(evidence)[np.arange(200), codes].mean().round(2))
-    0.98
+    0.99
     """
 
     default_n_neighbors: ClassVar[int] = 20
@@ -102,10 +102,12 @@ class PoolAggregator(Aggregator):
         self.scale_ = tensor.std(axis=(0, 1)) + 1e-12
         tensor /= self.scale_
         pooled = pool_weights(tensor, codes, penalty=penalty)
-        alone = np.zeros_like(pooled)
-        alone[:1] = pool_weights(tensor[:, :, :1], codes, penalty=penalty)
-        self.guard_weight_ = guard_weight(tensor, codes, penalty=penalty) if self.guard else 1.0
-        self.theta_ = self.guard_weight_ * pooled + (1 - self.guard_weight_) * alone
+        alone = pool_weights(tensor[:, :, :1], codes, penalty=penalty)
+        self.guard_weight_ = 1.0
+        if self.guard:
+            self.guard_weight_ = guard_weight(tensor, codes, penalty=penalty, pooled=pooled, alone=alone)
+        self.theta_ = self.guard_weight_ * pooled
+        self.theta_[:1] += (1 - self.guard_weight_) * alone
         return self
 
     def predict_trust(self, evidence: Evidence) -> FloatArray:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 import neighboragg
+from neighboragg.cli._bench import bench
 from neighboragg.cli._demo import demo
 
 __all__ = ["app"]
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.add_typer(bench, name="bench")
 
 
 @app.callback(invoke_without_command=True)

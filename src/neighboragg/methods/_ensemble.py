@@ -116,7 +116,10 @@ class EnsembleConfidence(TrustMethod):
         if len(np.unique(data.codes)) == 1:
             return DummyClassifier()  # most classifiers refuse to learn a single class
         if self.estimator is None:
-            return make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(64,), max_iter=100))
+            return make_pipeline(
+                StandardScaler(),
+                MLPClassifier(hidden_layer_sizes=(64,), learning_rate_init=0.005, max_iter=100),
+            )
         return self.estimator
 
     def _params_to_record(self) -> dict[str, Any]:

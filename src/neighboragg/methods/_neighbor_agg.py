@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_integer, check_real
@@ -22,6 +23,7 @@ AGGREGATORS: dict[str, type[Aggregator]] = {"network": NetworkAggregator, "pool"
 FEATURES, LEARNED = "features", "learned metric"
 # Class-wise distances held at a time while scoring: 2**23 values, 64 MB.
 SCORING_ELEMENTS = 2**23
+MOST_JUDGED = 3000
 
 
 class NeighborAgg(TrustMethod):
@@ -125,6 +127,7 @@ class NeighborAgg(TrustMethod):
         distances, indices : ndarray of shape (n, n_classes, n_neighbors)
             Indices count the training rows first, then the validation rows; missing ones are (inf, -1).
         """
+        check_is_fitted(self)
         distances, found = self.indexes_[FEATURES].kneighbors(X, n_neighbors)
         return distances, np.where(found < 0, -1, self.reference_[found])
 
@@ -210,12 +213,18 @@ class NeighborAgg(TrustMethod):
         return wanted and len(np.unique(data.codes)) > 1 and data.X.shape[1] > 1
 
     def _judged_rows(self, data: FitData, seed: int) -> IntArray:
-        """Validation rows to fit the aggregator on: where they are also training rows, those not shown to the
-        learned metric, which would look better on rows it was fitted to."""
-        n = len(data.X_val)
-        if not (data.shared and self._uses_learned_metric(data)) or n < 4:
-            return np.arange(n)
-        return np.sort(np.random.default_rng(seed).permutation(n)[: n // 2])
+        """Validation rows to fit the aggregator on.
+
+        The pool has a handful of weights, which more than some thousand rows do not move. Where validation rows
+        are training rows too, those shown to the learned metric are left out: it looks better on them than on
+        others.
+        """
+        n = most = len(data.X_val)
+        if data.shared and self._uses_learned_metric(data) and n >= 4:
+            most = n // 2
+        if self.aggregator_.indexes_validation:
+            most = min(most, MOST_JUDGED)
+        return np.sort(np.random.default_rng(seed).permutation(n)[:most])
 
     def _learn_components(self, data: FitData, judged: IntArray, seed: int) -> FloatArray | None:
         if not self._uses_learned_metric(data):
@@ -258,17 +267,24 @@ class NeighborAgg(TrustMethod):
     def _params_to_record(self) -> dict[str, Any]:
         params = super()._params_to_record()
         # What these stood for is in the fitted state; the recipe itself may hold live objects.
-        params["aggregator"] = next(
-            (name for name, kind in AGGREGATORS.items() if type(self.aggregator_) is kind), "pool"
-        )
+        params["aggregator"] = self._aggregator_kind()
         params["second_opinions"] = "auto" if self.second_opinions == "auto" else None
         if not isinstance(self.random_state, int | None):
             params["random_state"] = None
         return params
 
+    def _aggregator_kind(self) -> str:
+        for name, kind in AGGREGATORS.items():
+            if isinstance(self.aggregator_, kind):
+                return name
+        raise InvalidParameterError(
+            f"A {type(self).__name__} with an aggregator of type {type(self.aggregator_).__name__} cannot be saved.\n"
+            f"Hint: derive it from {' or '.join(sorted(kind.__name__ for kind in AGGREGATORS.values()))}."
+        )
+
     def _state_to_record(self) -> dict[str, Any]:
         return {
-            "aggregator_kind": self._params_to_record()["aggregator"],
+            "aggregator_kind": self._aggregator_kind(),
             "aggregator": self.aggregator_.to_record(),
             "reference": self.reference_,
             "components": self.components_,

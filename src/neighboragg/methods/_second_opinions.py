@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -19,6 +20,8 @@ __all__ = ["SecondOpinion", "fit_second_opinion", "resolve_opinions"]
 
 # Votes of exactly zero are common in a forest and must not veto a class; boosting is smooth.
 VOTE_FLOOR, SMOOTH_FLOOR = 1e-2, 1e-4
+# Trees see single precision, and sums must fit in it; what is farther out is on the same side of every split.
+LARGEST_FEATURE = 1e30
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class SecondOpinion:
 
     def ask(self, X: FloatArray) -> Opinion:
         """Its opinion on new rows."""
-        proba = _spread(self.estimator.predict_proba(X), self.estimator.classes_, self.n_classes)
+        proba = _spread(self.estimator.predict_proba(_limited(X)), self.estimator.classes_, self.n_classes)
         return Opinion(proba, self.floor)
 
     def to_record(self) -> dict[str, Any]:
@@ -93,7 +96,7 @@ def fit_second_opinion(name: str, estimator: Any, data: FitData) -> tuple[Second
     if _votes_out_of_bag(estimator):
         return _fit_out_of_bag(name, estimator, data)
     proba = _out_of_fold(estimator, data) if data.shared else None
-    opinion = SecondOpinion(name, estimator.fit(data.X, data.codes), SMOOTH_FLOOR, data.n_classes)
+    opinion = SecondOpinion(name, _fitted(estimator, data.X, data.codes), SMOOTH_FLOOR, data.n_classes)
     return opinion, opinion.ask(data.X_val) if proba is None else Opinion(proba, SMOOTH_FLOOR)
 
 
@@ -105,7 +108,7 @@ def _votes_out_of_bag(estimator: Any) -> bool:
 def _fit_out_of_bag(name: str, estimator: Any, data: FitData) -> tuple[SecondOpinion, Opinion]:
     X = data.X if data.shared else np.concatenate([data.X, data.X_val])
     codes = data.codes if data.shared else np.concatenate([data.codes, data.codes_val])
-    estimator.set_params(oob_score=True).fit(X, codes)
+    estimator.set_params(oob_score=True).fit(_limited(X), codes)
     votes = estimator.oob_decision_function_[-len(data.X_val) :]
     # A row that is in the bag of every tree has no vote: no opinion on it.
     votes = np.where(np.isfinite(votes), votes, 1.0 / votes.shape[1])
@@ -116,12 +119,28 @@ def _fit_out_of_bag(name: str, estimator: Any, data: FitData) -> tuple[SecondOpi
 def _out_of_fold(estimator: Any, data: FitData) -> FloatArray:
     counts = np.bincount(data.codes)
     rare = counts[counts > 0].min() < 5
+    if len(data.X) == 1:
+        return np.full((1, data.n_classes), 1.0 / data.n_classes)
     folds = (KFold if rare else StratifiedKFold)(min(5, len(data.X)), shuffle=True, random_state=0)
     proba = np.empty((len(data.X), data.n_classes))
     for train, test in folds.split(data.X, data.codes):
-        fitted = clone(estimator).fit(data.X[train], data.codes[train])
-        proba[test] = _spread(fitted.predict_proba(data.X[test]), fitted.classes_, data.n_classes)
+        fitted = _fitted(clone(estimator), data.X[train], data.codes[train])
+        proba[test] = _spread(fitted.predict_proba(_limited(data.X[test])), fitted.classes_, data.n_classes)
     return proba
+
+
+def _fitted(estimator: Any, X: FloatArray, codes: IntArray) -> Any:
+    """The classifier fitted, or a constant one where there is a single class, which most refuse to learn."""
+    if (codes == codes[0]).all():
+        estimator = DummyClassifier()
+    return estimator.fit(_limited(X), codes)
+
+
+def _limited(X: FloatArray) -> FloatArray:
+    """Rows within the range of single precision."""
+    if max(X.max(initial=0.0), -X.min(initial=0.0)) <= LARGEST_FEATURE:
+        return X
+    return np.clip(X, -LARGEST_FEATURE, LARGEST_FEATURE)
 
 
 def _spread(proba: FloatArray, classes: IntArray, n_classes: int) -> FloatArray:

@@ -6,7 +6,7 @@ from functools import cache, partial
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import effective_n_jobs, parallel_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
@@ -220,7 +220,7 @@ class ClasswiseNeighbors(BaseEstimator):
     ) -> tuple[FloatArray, IntArray]:
         shape = (len(queries), len(self.classes_), k)
         distances, indices = np.empty(shape), np.empty(shape, dtype=np.int64)
-        n_jobs = effective_n_jobs(self.n_jobs)
+        n_jobs = _n_threads(self.n_jobs)
         work = partial(self._search_batch, queries, excluded, distances, indices)
         batches = list(self._batches(len(queries), n_jobs))
         # Jobs are threads of ours, each with a product of its own; those of the product itself would compete.
@@ -272,6 +272,12 @@ class ClasswiseNeighbors(BaseEstimator):
                 f"for each of the {n} queries. Got {wrong}."
             )
         return ids.astype(np.int64)
+
+
+def _n_threads(n_jobs: int | None) -> int:
+    """Threads that an `n_jobs` parameter stands for, whatever the limits on processes."""
+    with parallel_config(backend="threading"):
+        return int(effective_n_jobs(n_jobs))
 
 
 @cache

@@ -82,17 +82,17 @@ def learn_metric(
     center, spread = _center_and_spread(sample)
     components, scale = _initial_map(_normalised(sample, center, spread), rank)
     first, second = np.zeros_like(components), np.zeros_like(components)
-    # A row on its own has no neighbour to learn from.
-    for step in range(1, n_steps + 1 if size > 1 else 0):
-        rows = rng.choice(n_samples, size, replace=False, shuffle=False)
-        # Products this small gain nothing from a second thread, and one thread always adds in one order.
-        with threadpool_limits(1, user_api="blas"):
+    # Products this small gain nothing from a second thread, and one thread always adds in one order.
+    with threadpool_limits(1, user_api="blas"):
+        # A row on its own has no neighbour to learn from.
+        for step in range(1, n_steps + 1 if size > 1 else 0):
+            rows = rng.choice(n_samples, size, replace=False, shuffle=False)
             gradient = _gradient(_normalised(X[rows], center, spread), codes[rows], components)
-        first = FIRST_DECAY * first + (1 - FIRST_DECAY) * gradient
-        second = SECOND_DECAY * second + (1 - SECOND_DECAY) * gradient**2
-        rate = learning_rate * scale * (1 - 0.9 * step / n_steps)
-        update = (first / (1 - FIRST_DECAY**step)) / (np.sqrt(second / (1 - SECOND_DECAY**step)) + 1e-8)
-        components = components - np.float32(rate) * update
+            first = FIRST_DECAY * first + (1 - FIRST_DECAY) * gradient
+            second = SECOND_DECAY * second + (1 - SECOND_DECAY) * gradient**2
+            rate = learning_rate * scale * (1 - 0.9 * step / n_steps)
+            update = (first / (1 - FIRST_DECAY**step)) / (np.sqrt(second / (1 - SECOND_DECAY**step)) + 1e-8)
+            components = components - np.float32(rate) * update
     return components.astype(np.float64) / spread
 
 
@@ -128,10 +128,8 @@ def _initial_map(sample: FloatArray, rank: int) -> tuple[FloatArray, float]:
         # Mostly duplicates: their zero distance says nothing about scale.
         nearest = max(float(norms.mean()), 1e-12)
     scale = 1.0 / np.sqrt(nearest)
-    if rank == sample.shape[1]:
-        axes = np.eye(rank)
-    else:
-        axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :rank]
+    full = rank == sample.shape[1]
+    axes = np.eye(rank) if full else np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :rank]
     return np.ascontiguousarray(axes * scale, dtype=np.float32), float(scale)
 
 

@@ -1,0 +1,132 @@
+"""What trust costs: CPU seconds and memory to fit and to score, beside training the base classifier, in one run.
+
+The first figure is the default on 20,000 × 16 rows with 26 classes (LetterRecognition, or made data of that shape
+where it is not at hand), against a random forest of 100 trees on the same training rows. The second part compares
+every method on the paper's 40/10/50 split with max-softmax.
+"""
+
+import argparse
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.preprocessing import StandardScaler
+
+from _record import save
+from neighboragg.bench import ALL_METHODS, ENTRANTS, load_matrix, make_cell
+from neighboragg.exceptions import DatasetNotFoundError
+from neighboragg.methods import NeighborAgg
+
+ROUNDS = 5
+
+
+def rows() -> tuple[str, Any, Any]:
+    try:
+        return ("letter", *load_matrix("letter"))
+    except DatasetNotFoundError:
+        X, y = make_classification(20_000, 16, n_informative=16, n_redundant=0, n_classes=26, random_state=0)
+        return "made data", X, y
+
+
+def cpu_seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.process_time()
+    result = work()
+    return time.process_time() - start, result
+
+
+def against_forest(name: str, X: Any, y: Any) -> dict[str, Any]:
+    """CPU seconds of the default fit over those of a forest: the median over rounds, one after the other."""
+    val = np.arange(len(y)) % 5 == 0
+    X = StandardScaler().fit_transform(X)
+    forest_seconds, fit_seconds = [], []
+    for seed in range(ROUNDS):
+        seconds, forest = cpu_seconds(
+            lambda seed=seed: RandomForestClassifier(random_state=seed).fit(X[~val], y[~val])
+        )
+        forest_seconds.append(seconds)
+        proba = forest.predict_proba(X[val])
+        seconds, _ = cpu_seconds(
+            lambda proba=proba: NeighborAgg().fit(
+                X[~val], y[~val], X_val=X[val], y_val=y[val], proba_val=proba
+            )
+        )
+        fit_seconds.append(seconds)
+    ratio = float(np.median(np.array(fit_seconds) / forest_seconds))
+    print(f"{name}, {X.shape[0]:,} × {X.shape[1]}: forest {np.median(forest_seconds):.2f} CPU s, ", end="")
+    print(f"fit of the default {np.median(fit_seconds):.2f} CPU s, ratio {ratio:.2f}")
+    return {
+        "method": "NeighborAgg / forest", "set": name, "forest_cpu_seconds": float(np.median(forest_seconds)),
+        "fit_cpu_seconds": float(np.median(fit_seconds)), "ratio": ratio,
+    }  # fmt: skip
+
+
+def parts(name: str, X: Any, y: Any) -> list[dict[str, Any]]:
+    """Where the time of the default goes."""
+    val = np.arange(len(y)) % 5 == 0
+    X = StandardScaler().fit_transform(X)
+    proba = RandomForestClassifier(random_state=0).fit(X[~val], y[~val]).predict_proba(X[val])
+    found = []
+    for label, params in (
+        ("whole", {}),
+        ("without the learned metric", {"learned_metric": False}),
+        ("with second opinions", {"second_opinions": "auto"}),
+    ):
+        seconds, _ = cpu_seconds(
+            lambda params=params: NeighborAgg(**params).fit(
+                X[~val], y[~val], X_val=X[val], y_val=y[val], proba_val=proba
+            )
+        )
+        print(f"  {label:<28}{seconds:8.2f} CPU s")
+        found.append({"method": label, "set": name, "fit_cpu_seconds": seconds})
+    return found
+
+
+def every_method(name: str, X: Any, y: Any) -> list[dict[str, Any]]:
+    cell = make_cell(X, y, "RF", 0)
+    test = len(cell.test)
+    print(f"\n{name}, 40/10/50, base RF: CPU seconds to fit and to score {test:,} rows, peak of new memory")
+    print(f"{'method':<18}{'fit s':>9}{'score s':>9}{'MiB':>8}{'score time / max-softmax':>27}")
+    found = []
+    plain = None
+    for method_name in ALL_METHODS:
+        entrant = ENTRANTS[method_name]
+        method, V = entrant.make(), cell.vectors[entrant.vectors]
+        tracemalloc.start()
+        fit, _ = cpu_seconds(
+            lambda method=method, V=V: method.fit(
+                V[cell.train], cell.codes[cell.train], X_val=V[cell.val], y_val=cell.codes[cell.val],
+                proba_val=cell.proba[cell.val],
+            )
+        )  # fmt: skip
+        score, _ = cpu_seconds(
+            lambda method=method, V=V: method.score_samples(V[cell.test], cell.proba[cell.test])
+        )
+        peak = tracemalloc.get_traced_memory()[1] / 2**20
+        tracemalloc.stop()
+        plain = plain or score
+        print(f"{method_name:<18}{fit:>9.2f}{score:>9.2f}{peak:>8.0f}{score / plain:>27.0f}")
+        found.append(
+            {
+                "method": method_name,
+                "set": name,
+                "fit_cpu_seconds": fit,
+                "score_cpu_seconds": score,
+                "peak_mib": peak,
+            }
+        )
+    return found
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    name, X, y = rows()
+    results = [against_forest(name, X, y), *parts(name, X, y), *every_method(name, X, y)]
+    save("fit_cost", results, 0)
+
+
+if __name__ == "__main__":
+    main()

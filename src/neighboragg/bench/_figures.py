@@ -1,0 +1,61 @@
+"""Figures as in the paper: ablation bars, and sensitivity to the number of neighbours."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neighboragg._optional import import_extra
+
+__all__ = ["ablation_figure", "sensitivity_figure"]
+
+TITLES = {"auroc": "AUROC, %", "ap_success": "APC, %", "ap_error": "APM, %"}
+
+
+def ablation_figure(
+    rows: Sequence[Mapping[str, Any]],
+    sets: Sequence[str],
+    bases: Sequence[str],
+    methods: Sequence[str],
+    metric: str,
+    path: Path,
+) -> None:
+    """Grouped bars, one panel a base classifier, with the standard deviation over seeds."""
+    figure_module = import_extra("matplotlib.figure", extra="cli", purpose="The ablation figure")
+    figure = figure_module.Figure(figsize=(11, 2.6 * len(bases)), layout="constrained")
+    axes = figure.subplots(len(bases), 1, squeeze=False)[:, 0]
+    width = 0.8 / len(methods)
+    for ax, base in zip(axes, bases, strict=True):
+        for i, method in enumerate(methods):
+            found = [
+                [100 * r[metric] for r in rows if (r["set"], r["base"], r["method"]) == (name, base, method)]
+                for name in sets
+            ]
+            means = [np.mean(f) if f else np.nan for f in found]
+            spread = [np.std(f) if f else np.nan for f in found]
+            ax.bar(np.arange(len(sets)) + i * width, means, width, yerr=spread, label=method)
+        ax.set_xticks(np.arange(len(sets)) + 0.4 - width / 2, sets)
+        ax.set_ylabel(f"{base}: {TITLES[metric]}")
+    axes[0].legend(ncols=len(methods), loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+    figure.savefig(path, dpi=110)
+
+
+def sensitivity_figure(rows: Sequence[Mapping[str, Any]], methods: Sequence[str], path: Path) -> None:
+    """Curves of APC and APM against the number of neighbours, with a band of one standard deviation."""
+    figure_module = import_extra("matplotlib.figure", extra="cli", purpose="The sensitivity figure")
+    figure = figure_module.Figure(figsize=(10, 3.8), layout="constrained")
+    for ax, metric in zip(figure.subplots(1, 2), ("ap_success", "ap_error"), strict=True):
+        for method in methods:
+            counts = sorted({r["n_neighbors"] for r in rows if r["method"] == method})
+            found = [
+                [100 * r[metric] for r in rows if (r["method"], r["n_neighbors"]) == (method, k)]
+                for k in counts
+            ]
+            mean, spread = np.array([np.mean(f) for f in found]), np.array([np.std(f) for f in found])
+            ax.plot(counts, mean, label=method)
+            ax.fill_between(counts, mean - spread, mean + spread, alpha=0.2)
+        ax.set_xlabel("neighbours K")
+        ax.set_ylabel(TITLES[metric])
+        ax.legend(frameon=False)
+    figure.savefig(path, dpi=110)

@@ -1,0 +1,117 @@
+"""Run cells in parallel, within memory, resumably."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import lru_cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from neighboragg._typing import Array, FloatArray
+from neighboragg.bench._cells import make_cell, score_entrants
+from neighboragg.bench._store import ResultStore, machine
+from neighboragg.bench._tables_in import load_matrix
+
+__all__ = ["Task", "run_tasks"]
+
+MEMORY_PER_WORKER = 3 * 2**30
+
+
+@dataclass(frozen=True)
+class Task:
+    """One cell to compute: the data set (a name or a file with its label column), base, seed and methods."""
+
+    set: str
+    base: str
+    seed: int
+    methods: tuple[str, ...]
+    label: str | None = None
+    changes: tuple[tuple[str, Any], ...] = field(default=())
+
+    def cell(self) -> dict[str, Any]:
+        """What identifies the cell in the results."""
+        return {"set": Path(self.set).name, "base": self.base, "seed": self.seed, **dict(self.changes)}
+
+
+def run_tasks(
+    tasks: Sequence[Task],
+    store: ResultStore,
+    *,
+    n_jobs: int | None = None,
+    advance: Callable[[], None] = lambda: None,
+) -> None:
+    """Compute what the store lacks; each finished cell is on disk before the next is reported.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+    store : ResultStore
+    n_jobs : int, default=None
+        Processes; None means as many as there are cores and memory for.
+    advance : callable, default=do nothing
+        Called after each task, also for those already done.
+    """
+    open_tasks = []
+    for task in tasks:
+        missing = store.missing(task.cell(), task.methods)
+        if missing:
+            open_tasks.append(Task(task.set, task.base, task.seed, tuple(missing), task.label, task.changes))
+        else:
+            advance()
+    workers = _workers(n_jobs, len(open_tasks))
+    if workers == 0:
+        return
+    if workers == 1:
+        for task in open_tasks:
+            store.add(compute(task))
+            advance()
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_single_thread) as pool:
+        futures = [pool.submit(compute, task) for task in open_tasks]
+        for future in as_completed(futures):
+            store.add(future.result())
+            advance()
+
+
+def compute(task: Task) -> list[dict[str, Any]]:
+    """All rows of one task."""
+    return list(_rows(task))
+
+
+def _rows(task: Task) -> Iterator[dict[str, Any]]:
+    X, labels = _cached_matrix(task.set, task.label)
+    cell = make_cell(X, labels, task.base, task.seed)
+    about = {"n_train": len(cell.train), "n_val": len(cell.val), "n_test": len(cell.test)}
+    for row in score_entrants(cell, task.methods, **dict(task.changes)):
+        yield {**task.cell(), **row, **about, "machine": machine()}
+
+
+@lru_cache(maxsize=2)
+def _cached_matrix(name: str, label: str | None) -> tuple[FloatArray, Array]:
+    return load_matrix(name, label)
+
+
+def _workers(n_jobs: int | None, n_tasks: int) -> int:
+    cores = os.cpu_count() or 1
+    wanted = cores if n_jobs is None or n_jobs < 0 else n_jobs
+    memory = _available_memory()
+    fitting = max(1, int(memory // MEMORY_PER_WORKER)) if np.isfinite(memory) else wanted
+    return min(wanted, fitting, n_tasks)
+
+
+def _available_memory() -> float:
+    info = Path("/proc/meminfo")
+    if not info.exists():
+        return float("inf")
+    lines = dict(line.split(":", 1) for line in info.read_text().splitlines() if ":" in line)
+    return 1024.0 * int(lines["MemAvailable"].split()[0])
+
+
+def _single_thread() -> None:
+    threadpool_limits(1)
+    os.environ["OMP_NUM_THREADS"] = "1"

@@ -1,0 +1,72 @@
+"""Margin, entropy and logit scores against their formulas."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis.extra.numpy import arrays
+from scipy.stats import entropy
+
+from neighboragg.methods import Margin, MaxLogit, NegativeEntropy
+
+VOTES = st.integers(1, 6).flatmap(
+    lambda n_classes: arrays(float, (5, n_classes), elements=st.integers(0, 4).map(float))
+)
+
+
+def trust_of(method, proba):
+    n, n_classes = proba.shape
+    method.fit(np.zeros((1, 1)), [0], proba_val=proba[:1], classes=np.arange(n_classes))
+    return method.predict_trust(np.zeros((n, 1)), proba)
+
+
+def normalised(votes):
+    votes = votes + (votes.sum(axis=1, keepdims=True) == 0)
+    return votes / votes.sum(axis=1, keepdims=True)
+
+
+@settings(deadline=None)
+@given(VOTES)
+def test_margin_is_the_lead_over_the_best_other_class(votes):
+    proba = normalised(votes)
+    trust = trust_of(Margin(), proba)
+    for c in range(proba.shape[1]):
+        others = np.delete(proba, c, axis=1)
+        np.testing.assert_allclose(trust[:, c], proba[:, c] - others.max(axis=1, initial=0.0), atol=1e-15)
+
+
+@settings(deadline=None)
+@given(VOTES)
+def test_negative_entropy_is_one_minus_the_relative_entropy(votes):
+    proba = normalised(votes)
+    trust = trust_of(NegativeEntropy(), proba)
+    assert (trust >= 0).all()
+    assert (trust <= 1).all()
+    if proba.shape[1] == 1:
+        np.testing.assert_array_equal(trust, 1.0)
+    else:
+        expected = 1 - entropy(proba, axis=1) / np.log(proba.shape[1])
+        np.testing.assert_allclose(trust, np.repeat(expected[:, None], proba.shape[1], axis=1), atol=1e-12)
+
+
+@settings(deadline=None)
+@given(VOTES)
+def test_max_logit_adds_up_to_zero_and_gives_the_probabilities_back(votes):
+    proba = normalised(votes)
+    logits = trust_of(MaxLogit(), proba)
+    np.testing.assert_allclose(logits.sum(axis=1), 0.0, atol=1e-9)
+    again = np.exp(logits)
+    np.testing.assert_allclose(again / again.sum(axis=1, keepdims=True), proba, atol=1e-11)
+
+
+def test_max_logit_tells_confident_rows_apart_where_probability_cannot():
+    proba = np.array([[1 - 1e-9, 1e-9 - 1e-11, 1e-11], [1 - 1e-9, 5e-10, 5e-10]])
+    first, second = trust_of(MaxLogit(), proba)[:, 0]
+    assert first > second + 1
+
+
+@pytest.mark.parametrize("method", [Margin(), NegativeEntropy(), MaxLogit()])
+def test_certain_predictions_are_finite_and_trusted_most(method):
+    trust = trust_of(method, np.array([[1.0, 0.0, 0.0], [0.5, 0.3, 0.2]]))
+    assert np.isfinite(trust).all()
+    assert trust[0, 0] > trust[1, 0]

@@ -1,0 +1,309 @@
+"""NeighborAgg: which rows vouch for which, what is learned from whom, and what changes nothing."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from neighboragg.aggregators import Aggregator, NetworkAggregator, PoolAggregator
+from neighboragg.exceptions import InvalidParameterError
+from neighboragg.methods import MaxConfidence, NeighborAgg, _neighbor_agg
+from neighboragg.neighbors import ClasswiseNeighbors, dense_rows
+
+
+class Spy(PoolAggregator):
+    """Keeps what it was fitted on."""
+
+    def fit(self, evidence, codes):
+        self.seen_ = evidence, codes
+        return super().fit(evidence, codes)
+
+
+class NetworkSpy(NetworkAggregator):
+    def fit(self, evidence, codes):
+        self.seen_ = evidence, codes
+        return super().fit(evidence, codes)
+
+
+def make_rows(n, seed=0):
+    """Two classes on a chessboard, which no linear classifier can tell apart."""
+    X = np.random.default_rng(seed).uniform(-2, 2, size=(n, 3))
+    return X, (np.floor(X[:, 0]) + np.floor(X[:, 1])).astype(int) % 2
+
+
+X, y = make_rows(200)
+X_VAL, Y_VAL = make_rows(80, 1)
+X_TEST, Y_TEST = make_rows(150, 2)
+# The first two columns are the board; a model of the third knows next to nothing.
+MODEL = LogisticRegression().fit(X[:, 2:], y)
+P_VAL, P_TEST = MODEL.predict_proba(X_VAL[:, 2:]), MODEL.predict_proba(X_TEST[:, 2:])
+
+
+def fit(method, **changes):
+    return method.fit(X, y, **{"X_val": X_VAL, "y_val": Y_VAL, "proba_val": P_VAL, **changes})
+
+
+def test_neighbours_know_more_than_the_classifier():
+    correct = P_TEST.argmax(axis=1) == Y_TEST
+    ours, theirs = (
+        roc_auc_score(correct, fit(method).score_samples(X_TEST, P_TEST))
+        for method in (NeighborAgg(), MaxConfidence())
+    )
+    assert ours > 0.85
+    assert ours > theirs + 0.2
+
+
+class TestReferenceRows:
+    def test_pool_searches_training_and_validation_rows(self):
+        method = fit(NeighborAgg(n_neighbors=4))
+        np.testing.assert_array_equal(method.reference_, np.arange(280))
+        distances, indices = method.kneighbors(X_TEST)
+        assert distances.shape == (150, 2, 4)
+        everything, labels = np.concatenate([X, X_VAL]), np.concatenate([y, Y_VAL])
+        np.testing.assert_allclose(
+            distances, np.linalg.norm(everything[indices] - X_TEST[:, None, None], axis=3)
+        )
+        np.testing.assert_array_equal(labels[indices], np.broadcast_to([[0], [1]], (150, 2, 4)))
+
+    def test_network_searches_training_rows(self):
+        method = fit(NeighborAgg("network"))
+        np.testing.assert_array_equal(method.reference_, np.arange(200))
+        assert method.kneighbors(X_VAL)[1].shape == (80, 2, 5)
+        assert method.components_ is None
+
+    @pytest.mark.parametrize("aggregator", ["pool", "network"])
+    def test_filtered_rows_keep_their_numbers(self, aggregator):
+        method = fit(NeighborAgg(aggregator, density_filter=0.2))
+        keep = np.flatnonzero(dense_rows(X, y, share=0.2))
+        expected = np.concatenate([keep, 200 + np.arange(80)]) if aggregator == "pool" else keep
+        np.testing.assert_array_equal(method.reference_, expected)
+        distances, indices = method.kneighbors(X_TEST, 3)
+        assert np.isin(indices, expected).all()
+        everything = np.concatenate([X, X_VAL])
+        np.testing.assert_allclose(
+            distances, np.linalg.norm(everything[indices] - X_TEST[:, None, None], axis=3)
+        )
+
+    def test_missing_neighbours(self):
+        method = NeighborAgg(n_neighbors=3).fit([[0.0], [1.0]], ["a", "b"], proba_val=[[0.5, 0.5]] * 2)
+        distances, indices = method.kneighbors([[0.25]])
+        np.testing.assert_array_equal(indices, [[[0, -1, -1], [1, -1, -1]]])
+        np.testing.assert_array_equal(distances, [[[0.25, np.inf, np.inf], [0.75, np.inf, np.inf]]])
+
+
+class TestWhatTheAggregatorSees:
+    def test_validation_rows_leave_themselves_out(self):
+        evidence, codes = fit(NeighborAgg(Spy())).aggregator_.seen_
+        np.testing.assert_array_equal(codes, Y_VAL)
+        np.testing.assert_allclose(evidence.proba, P_VAL, rtol=1e-12)
+        index = ClasswiseNeighbors(20).fit(np.concatenate([X, X_VAL]), np.concatenate([y, Y_VAL]))
+        expected, _ = index.kneighbors(X_VAL, exclude=200 + np.arange(80))
+        np.testing.assert_array_equal(evidence.distances["features"], expected)
+        assert list(evidence.distances) == ["features", "learned metric"]
+        assert (evidence.distances["learned metric"] > 0).all()
+
+    def test_copies_of_a_row_are_found(self):
+        evidence, _ = fit(NeighborAgg(Spy()), X_val=X[:80], y_val=y[:80]).aggregator_.seen_
+        assert (evidence.distances["features"][np.arange(80), y[:80], 0] == 0).all()
+
+    def test_training_rows_that_vouch_for_themselves(self):
+        method = NeighborAgg(Spy(), learned_metric=False)
+        method.fit(X, y, proba_val=np.full((200, 2), 0.5))
+        evidence, codes = method.aggregator_.seen_
+        np.testing.assert_array_equal(codes, y)
+        np.testing.assert_array_equal(
+            evidence.feature_distances, ClasswiseNeighbors(20).fit(X, y).kneighbors()[0]
+        )
+
+    def test_filtered_training_rows_that_vouch_for_themselves(self):
+        method = NeighborAgg(Spy(), learned_metric=False, density_filter=0.3)
+        method.fit(X, y, proba_val=np.full((200, 2), 0.5))
+        evidence, _ = method.aggregator_.seen_
+        assert (evidence.feature_distances > 0).all()
+        keep = np.flatnonzero(dense_rows(X, y, share=0.3))
+        index = ClasswiseNeighbors(20).fit(X[keep], y[keep])
+        exclude = np.full(200, -1)
+        exclude[keep] = np.arange(len(keep))
+        np.testing.assert_array_equal(evidence.feature_distances, index.kneighbors(X, exclude=exclude)[0])
+
+    def test_the_learned_metric_is_judged_on_rows_it_has_not_seen(self):
+        """Labels at random: a metric judged on its own rows would look good."""
+        rng = np.random.default_rng(0)
+        rows, labels = rng.normal(size=(120, 30)), rng.integers(0, 2, 120)
+        method = NeighborAgg(Spy()).fit(rows, labels, proba_val=np.full((120, 2), 0.5))
+        evidence, codes = method.aggregator_.seen_
+        assert len(codes) == 60
+        nearer = evidence.distances["learned metric"][:, :, 0].argmin(axis=1) == codes
+        assert nearer.mean() < 0.7
+        assert method.aggregator_.guard_weight_ < 0.5
+
+    def test_network_sees_no_validation_row(self):
+        evidence, _ = fit(NeighborAgg(NetworkSpy())).aggregator_.seen_
+        np.testing.assert_array_equal(
+            evidence.feature_distances, ClasswiseNeighbors(5).fit(X, y).kneighbors(X_VAL)[0]
+        )
+        assert list(evidence.distances) == ["features"]
+
+    def test_cosine(self):
+        evidence, _ = fit(NeighborAgg(NetworkSpy(), metric="cosine")).aggregator_.seen_
+        expected, _ = ClasswiseNeighbors(5, metric="cosine").fit(X, y).kneighbors(X_VAL)
+        np.testing.assert_array_equal(evidence.feature_distances, expected)
+
+    @pytest.mark.parametrize(
+        ("method", "rows"),
+        [(NeighborAgg(learned_metric=False), X), (NeighborAgg(), X[:, :1]), (NeighborAgg("network"), X)],
+        ids=["switched off", "one feature", "network"],
+    )
+    def test_without_learned_metric(self, method, rows):
+        method = clone(method).fit(rows, y, proba_val=np.full((200, 2), 0.5))
+        assert method.components_ is None
+        assert list(method.indexes_) == ["features"]
+
+
+class TestWhatChangesNothing:
+    @pytest.mark.parametrize("aggregator", ["pool", "network"])
+    def test_batches_and_jobs(self, aggregator, monkeypatch):
+        trust = fit(NeighborAgg(aggregator)).predict_trust(X_TEST, P_TEST)
+        for params in ({"batch_size": 7}, {"n_jobs": 2}, {"batch_size": 20, "n_jobs": 2}):
+            found = fit(NeighborAgg(aggregator, **params)).predict_trust(X_TEST, P_TEST)
+            np.testing.assert_array_equal(found, trust)
+        monkeypatch.setattr(_neighbor_agg, "SCORING_ELEMENTS", 1000)
+        np.testing.assert_allclose(
+            fit(NeighborAgg(aggregator)).predict_trust(X_TEST, P_TEST), trust, rtol=1e-12
+        )
+
+    def test_an_aggregator_given_is_not_touched(self):
+        pool = PoolAggregator(penalty=3.0)
+        method = fit(NeighborAgg(pool))
+        assert not hasattr(pool, "theta_")
+        assert method.aggregator_ is not pool
+        assert method.aggregator_.penalty == 3.0
+        assert method.set_params(aggregator__penalty=2.0).aggregator.penalty == 2.0
+
+    @pytest.mark.parametrize("seed", [5, np.int64(5)])
+    def test_same_seed_same_trust(self, seed):
+        first, second = (fit(NeighborAgg(random_state=s)).predict_trust(X_TEST, P_TEST) for s in (seed, 5))
+        np.testing.assert_array_equal(first, second)
+
+    def test_seed_as_generator_or_none(self):
+        first, second = (
+            fit(NeighborAgg(random_state=np.random.RandomState(5))).predict_trust(X_TEST, P_TEST)
+            for _ in range(2)
+        )
+        np.testing.assert_array_equal(first, second)
+        assert np.isfinite(fit(NeighborAgg(random_state=None)).predict_trust(X_TEST, P_TEST)).all()
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        NeighborAgg(PoolAggregator(penalty=2.0, neighbor_counts=(1, 2)), n_neighbors=6),
+        NeighborAgg(NetworkAggregator(activation="relu"), random_state=np.random.RandomState(0)),
+        NeighborAgg(NetworkSpy(max_iter=5)),
+        NeighborAgg(Spy()),
+        NeighborAgg(random_state=None, metric="cosine"),
+        NeighborAgg(second_opinions=[LogisticRegression()]),
+    ],
+    ids=["pool", "network", "kind of network", "kind of pool", "cosine", "opinion"],
+)
+def test_record_of_parameters_that_are_objects(method):
+    method = fit(clone(method))
+    loaded = NeighborAgg.from_record(method.to_record())
+    assert isinstance(method.aggregator_, type(loaded.aggregator_))
+    np.testing.assert_array_equal(loaded.predict_trust(X_TEST, P_TEST), method.predict_trust(X_TEST, P_TEST))
+    for ours, theirs in zip(loaded.kneighbors(X_TEST), method.kneighbors(X_TEST), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert str(loaded.explain(X_TEST[:1], P_TEST[:1])) == str(method.explain(X_TEST[:1], P_TEST[:1]))
+
+
+class Parrot(Aggregator):
+    """Repeats the classifier."""
+
+    default_n_neighbors, uses_learned_metric, indexes_validation = 1, False, False
+
+    def fit(self, evidence, codes):
+        return self
+
+    def predict_trust(self, evidence):
+        return evidence.proba
+
+    def contributions(self, evidence):
+        return ["classifier"], np.log(evidence.proba)[:, :, None]
+
+    def to_record(self):
+        return {}
+
+    @classmethod
+    def from_record(cls, record):
+        return cls()
+
+
+def test_an_aggregator_of_the_users_own():
+    method = fit(NeighborAgg(Parrot()))
+    np.testing.assert_allclose(method.predict_trust(X_TEST, P_TEST), P_TEST)
+    assert method.kneighbors(X_TEST)[0].shape == (150, 2, 1)
+    with pytest.raises(InvalidParameterError) as caught:
+        method.to_record()
+    assert str(caught.value) == (
+        "A NeighborAgg with an aggregator of type Parrot cannot be saved.\n"
+        "Hint: derive it from NetworkAggregator or PoolAggregator."
+    )
+
+
+PARAMETERS = [
+    (
+        {"aggregator": "forest"},
+        "The 'aggregator' parameter of NeighborAgg must be one of 'network', 'pool' or an Aggregator. "
+        "Got 'forest' instead.",
+    ),
+    (
+        {"aggregator": None},
+        "The 'aggregator' parameter of NeighborAgg must be one of 'network', 'pool' or an Aggregator. "
+        "Got None instead.",
+    ),
+    ({"n_neighbors": 0}, "The 'n_neighbors' parameter of NeighborAgg must be an int >= 1. Got 0 instead."),
+    (
+        {"density_filter": 1.0},
+        "The 'density_filter' parameter of NeighborAgg must be a number in [0, 1). Got 1.0 instead.",
+    ),
+    (
+        {"metric": "manhattan"},
+        "The 'metric' parameter of ClasswiseNeighbors must be one of 'cosine', 'euclidean'. Got 'manhattan' instead.",
+    ),
+    (
+        {"batch_size": 0},
+        "The 'batch_size' parameter of ClasswiseNeighbors must be an int >= 1. Got 0 instead.",
+    ),
+    (
+        {"second_opinions": "all"},
+        "The 'second_opinions' parameter of NeighborAgg must be None, 'auto' or a list of classifiers. "
+        "Got 'all' instead.",
+    ),
+    (
+        {"second_opinions": [LogisticRegression(), 7]},
+        "Second opinion 1 of NeighborAgg must be a classifier with predict_proba. Got 7 instead.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("params", "message"), PARAMETERS)
+def test_parameters(params, message):
+    with pytest.raises(InvalidParameterError) as caught:
+        fit(NeighborAgg(**params))
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda method: method.kneighbors(X), lambda method: method.explain(X_TEST, P_TEST)],
+    ids=["kneighbors", "explain"],
+)
+def test_not_fitted(call):
+    with pytest.raises(NotFittedError) as caught:
+        call(NeighborAgg())
+    assert str(caught.value) == (
+        "This NeighborAgg instance is not fitted yet. Call 'fit' with appropriate arguments before using this "
+        "estimator."
+    )

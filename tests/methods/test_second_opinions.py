@@ -1,0 +1,144 @@
+"""Second opinions are honest: never asked about rows they were fitted to."""
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from neighboragg.aggregators import PoolAggregator
+from neighboragg.exceptions import InvalidParameterError
+from neighboragg.methods import NeighborAgg
+
+
+class Spy(PoolAggregator):
+    """Keeps what it was fitted on."""
+
+    def fit(self, evidence, codes):
+        self.seen_ = evidence, codes
+        return super().fit(evidence, codes)
+
+
+RNG = np.random.default_rng(0)
+# Labels at random: whoever knows them has seen them.
+X, y = RNG.normal(size=(240, 4)), RNG.integers(0, 3, 240)
+P = np.full((240, 3), 1 / 3)
+MEMORISERS = {
+    "forest": RandomForestClassifier(50, random_state=0),
+    "forest of whole trees": ExtraTreesClassifier(30, random_state=0),
+    "bagging": BaggingClassifier(DecisionTreeClassifier(), 50, random_state=0),
+    "nearest": KNeighborsClassifier(1),
+}
+
+
+def opinion_of(estimator, **data):
+    method = NeighborAgg(Spy(), learned_metric=False, n_neighbors=2, second_opinions=[estimator])
+    arguments = {"X": X, "y": y, "proba_val": P, **data}
+    method.fit(arguments.pop("X"), arguments.pop("y"), **arguments)
+    evidence, _ = method.aggregator_.seen_
+    (said,) = evidence.opinions.values()
+    return method, said
+
+
+@pytest.mark.parametrize("name", MEMORISERS)
+@pytest.mark.parametrize("shared", [True, False])
+def test_no_one_is_asked_about_what_it_has_seen(name, shared):
+    data = (
+        {}
+        if shared
+        else {"X": X[:160], "y": y[:160], "X_val": X[160:], "y_val": y[160:], "proba_val": P[160:]}
+    )
+    method, said = opinion_of(MEMORISERS[name], **data)
+    asked = y if shared else y[160:]
+    assert said.proba.shape == (len(asked), 3)
+    np.testing.assert_allclose(said.proba.sum(axis=1), 1.0)
+    assert (said.proba.argmax(axis=1) == asked).mean() < 0.5
+    # Fitted in the end, it knows them all.
+    assert (method.opinions_[0].ask(X[:160]).proba.argmax(axis=1) == y[:160]).mean() > 0.95
+
+
+def test_bagging_learns_from_validation_rows_too():
+    forest, _ = opinion_of(
+        MEMORISERS["forest"], X=X[:160], y=y[:160], X_val=X[160:], y_val=y[160:], proba_val=P[160:]
+    )
+    assert (forest.opinions_[0].ask(X[160:]).proba.argmax(axis=1) == y[160:]).mean() > 0.95
+    nearest, said = opinion_of(
+        MEMORISERS["nearest"], X=X[:160], y=y[:160], X_val=X[160:], y_val=y[160:], proba_val=P[160:]
+    )
+    np.testing.assert_array_equal(nearest.opinions_[0].ask(X[160:]).proba, said.proba)
+
+
+@pytest.mark.parametrize(
+    "estimator", [RandomForestClassifier(2, random_state=0), BaggingClassifier(n_estimators=2)]
+)
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores", "ignore:invalid value")
+def test_rows_that_every_tree_has_seen(estimator):
+    method, said = opinion_of(estimator)
+    assert np.isfinite(said.proba).all()
+    assert np.isfinite(method.predict_trust(X, P)).all()
+
+
+def test_floors():
+    assert opinion_of(MEMORISERS["forest"])[1].floor == 1e-2
+    assert opinion_of(LogisticRegression())[1].floor == 1e-4
+
+
+def test_names():
+    method = NeighborAgg(
+        learned_metric=False, n_neighbors=2, second_opinions=[LogisticRegression(), DummyClassifier()]
+    )
+    method.fit(X, y, proba_val=P)
+    assert method.aggregator_.expert_names_ == [
+        "classifier",
+        "1 nearest (features)",
+        "2 nearest (features)",
+        "LogisticRegression #1",
+        "DummyClassifier #2",
+    ]
+
+
+def test_estimators_given_are_not_touched():
+    estimator = RandomForestClassifier(50, random_state=0)
+    opinion_of(estimator)
+    assert not hasattr(estimator, "classes_")
+    assert estimator.oob_score is False
+
+
+def test_a_good_opinion_helps():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(300, 10))
+    labels = (rows[:, 0] > 0).astype(int)
+    even = np.full((300, 2), 0.5)
+    method = NeighborAgg(learned_metric=False, second_opinions=[DecisionTreeClassifier(max_depth=1)])
+    method.fit(rows, labels, proba_val=even)
+    assert method.score_labels(rows, labels, even).mean() > 0.9
+    assert method.aggregator_.theta_.argmax() == len(method.aggregator_.theta_) - 1
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), RandomForestClassifier(60, random_state=0)])
+def test_a_class_of_one_row_beside_another(estimator):
+    """Out of fold, the rest of the rows is of a single class."""
+    labels = np.array(["rare"] + ["usual"] * 39)
+    method = NeighborAgg(learned_metric=False, second_opinions=[estimator])
+    method.fit(X[:40], labels, proba_val=np.full((40, 2), 0.5))
+    trust = method.predict_trust(X[:40], np.full((40, 2), 0.5))
+    assert np.isfinite(trust).all()
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), RandomForestClassifier(60, random_state=0)])
+def test_a_single_row_or_class(estimator):
+    method = NeighborAgg(second_opinions=[estimator])
+    rows = slice(0, 1) if isinstance(estimator, LogisticRegression) else slice(0, 30)
+    n = len(y[rows])
+    method.fit(X[rows], np.zeros(n), proba_val=np.full((n, 2), 0.5), classes=[0, 1])
+    assert np.isfinite(method.predict_trust(X[:5], P[:5, :2] * 1.5)).all()
+
+
+def test_not_a_classifier_with_probabilities():
+    with pytest.raises(InvalidParameterError) as caught:
+        opinion_of(RidgeClassifier())
+    assert str(caught.value) == (
+        "Second opinion 0 of NeighborAgg must be a classifier with predict_proba. Got RidgeClassifier() instead."
+    )
