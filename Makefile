@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check browser bench clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -24,8 +24,16 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.demo
 	@$(BIN)/neighboragg demo
 
-test: check
+test: check browser
 	@$(BIN)/python -m pytest -n auto --cov --cov-report=term
+
+# The review page is tested in a real browser: the one at hand, or Debian's where it may be installed.
+browser:
+	@command -v chromium chromium-browser google-chrome > /dev/null \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
+	       && echo "Installing chromium for the browser tests ..." \
+	       && apt-get -qq update > /dev/null && apt-get -qq install -y chromium > /dev/null 2>&1; } \
+	  || echo "No chromium found: the browser tests will be skipped."
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff check --quiet .

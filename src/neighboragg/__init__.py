@@ -6,8 +6,16 @@ Trust scores for any trained classifier, from its nearest training rows in every
 from neighboragg._load import load
 from neighboragg.classifier import TrustedClassifier
 from neighboragg.methods import NeighborAgg
+from neighboragg.mislabel import MislabelDetector, find_mislabeled
 from neighboragg.selective import SelectiveClassifier
 
 __version__ = "0.1.0"
 
-__all__ = ["NeighborAgg", "SelectiveClassifier", "TrustedClassifier", "load"]
+__all__ = [
+    "MislabelDetector",
+    "NeighborAgg",
+    "SelectiveClassifier",
+    "TrustedClassifier",
+    "find_mislabeled",
+    "load",
+]

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_random_state
 
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray
-from neighboragg._validation import check_labels, check_real, check_same_length
+from neighboragg._validation import check_labels, check_real, check_same_length, encode_labels
 from neighboragg.classifier import TrustedClassifier
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NotCalibratedError, TrustWarning
 
@@ -21,6 +21,8 @@ N_THRESHOLDS = 200
 # The first test is made where this many times the fewest rows that could pass it are expected to be kept, so that
 # one unlucky error does not end the search.
 HEAD_START = 3.0
+# ... and no fewer than this many rows of the grid lie above it: a quantile of fewer could be far off.
+FEWEST_ABOVE = 5
 # Calibration rows set aside to place the thresholds: a fifth, but no more than are needed.
 SHARE_FOR_GRID, MOST_FOR_GRID = 0.2, 200
 
@@ -109,7 +111,7 @@ def risk_threshold(
     >>> trust = rng.random(4000)
     >>> found = risk_threshold(rng.random(4000) < trust, trust, target_risk=0.1)
     >>> found.promised, round(found.threshold, 2)
-    (True, 0.85)
+    (True, 0.86)
     """
     hits, scores = _check_outcomes(correct, trust, "risk_threshold")
     target = check_real(target_risk, "target_risk", "risk_threshold", low=0, high=1)
@@ -119,15 +121,17 @@ def risk_threshold(
         aside = check_random_state(random_state).permutation(len(scores)) < n_aside
         reference, hits, scores = scores[aside], hits[~aside], scores[~aside]
     else:
-        reference = np.asarray(grid, dtype=np.float64)
-    best = None
-    for candidate in _candidates(reference, len(scores), target, level):
-        kept = scores >= candidate
-        n, errors = int(kept.sum()), int((kept & ~hits).sum())
-        if n == 0 or binom.cdf(errors, n, target) > 1 - level:
-            break
-        best = SelectiveThreshold(float(candidate), True, len(scores), n, errors, _upper(errors, n, level))
-    return best or SelectiveThreshold(math.inf, False, len(scores), 0, 0, 1.0)
+        reference = _check_grid(grid)
+    candidates = _candidates(reference, len(scores), target, level)
+    kept = len(scores) - np.searchsorted(np.sort(scores), candidates)
+    errors = (~hits).sum() - np.searchsorted(np.sort(scores[~hits]), candidates)
+    passed = (kept > 0) & (binom.cdf(errors, kept, target) <= 1 - level)
+    n_passed = int(np.argmin(np.append(passed, False)))  # the first failure ends the search
+    if n_passed == 0:
+        return SelectiveThreshold(math.inf, False, len(scores), 0, 0, 1.0)
+    i = n_passed - 1
+    n, wrong = int(kept[i]), int(errors[i])
+    return SelectiveThreshold(float(candidates[i]), True, len(scores), n, wrong, _upper(wrong, n, level))
 
 
 def coverage_threshold(
@@ -333,9 +337,10 @@ class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._check_calibrated()
         predicted = self.model.predict(X)
         kept = self._kept(predicted, self.model.score_samples(X))
-        rejected = np.array([self.reject_label_])
-        kind = np.result_type(predicted.dtype, rejected.dtype) if predicted.dtype.kind != "O" else object
-        answer = predicted.astype(kind)
+        kinds = predicted.dtype, np.array([self.reject_label_]).dtype
+        # Numbers beside strings, or anything beside objects, would turn into strings: keep them as they are.
+        mixed = len({kind.kind in "US" for kind in kinds}) == 2 or any(kind.kind == "O" for kind in kinds)
+        answer = predicted.astype(object if mixed else np.result_type(*kinds))
         answer[~kept] = self.reject_label_
         return answer
 
@@ -352,16 +357,16 @@ class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         counts : ndarray of shape (n_classes, n_classes + 1)
             Row: true class; column: predicted class, or rejected.
         """
-        kept = self.accept(X)
-        truth = np.searchsorted(self.classes_, check_labels(y, "y", type(self).__name__))
+        owner = type(self).__name__
+        kept, labels = self.accept(X), check_labels(y, "y", owner)
+        check_same_length(kept, "X", labels, "y", owner)
+        truth = encode_labels(labels, self.classes_, "y", owner)
         said = np.where(kept, np.searchsorted(self.classes_, self.model.predict(X)), len(self.classes_))
         counts = np.zeros((len(self.classes_), len(self.classes_) + 1), dtype=np.int64)
         np.add.at(counts, (truth, said), 1)
         return counts
 
     def _find(self, correct: BoolArray, trust: FloatArray, level: float) -> SelectiveThreshold:
-        if len(trust) == 0:
-            return SelectiveThreshold(math.inf, False, 0, 0, 0, 1.0)
         if self.target_coverage is not None:
             return coverage_threshold(
                 correct, trust, target_coverage=self.target_coverage, confidence_level=level
@@ -385,15 +390,15 @@ class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if not result.promised
         ]
         if self.target_coverage is not None:
-            consequence = "every row is kept"
+            consequence, remedy = "these are all kept", "a smaller target_coverage"
             target = f"target_coverage={self.target_coverage:g}"
         else:
-            consequence = "these are rejected"
+            consequence, remedy = "these are rejected", "a larger target_risk"
             target = f"target_risk={self.target_risk:g}"
         warnings.warn(
             f"No threshold can promise {target} with confidence_level={self.confidence_level:g} for "
             f"{', '.join(broken)}; {consequence}.\n"
-            "Hint: a larger target_risk, more calibration rows, or a lower confidence_level.",
+            f"Hint: {remedy}, more calibration rows, or a lower confidence_level.",
             TrustWarning,
             stacklevel=3,
         )
@@ -419,12 +424,12 @@ class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
 def _check_outcomes(correct: ArrayLike, trust: ArrayLike, owner: str) -> tuple[BoolArray, FloatArray]:
     hits, scores = np.asarray(correct), np.asarray(trust, dtype=np.float64)
-    check_same_length(hits, "correct", scores, "trust", owner)
     if hits.dtype != bool or hits.ndim != 1 or scores.ndim != 1:
         raise InvalidInputError(
             f"correct passed to {owner} must be a 1-D array of bool, and trust 1-D. "
             f"Got {hits.dtype} of shape {hits.shape}, and shape {scores.shape}."
         )
+    check_same_length(hits, "correct", scores, "trust", owner)
     if np.isnan(scores).any():
         raise InvalidInputError(
             f"trust passed to {owner} contains NaN in row {int(np.isnan(scores).argmax())}."
@@ -432,12 +437,22 @@ def _check_outcomes(correct: ArrayLike, trust: ArrayLike, owner: str) -> tuple[B
     return hits, scores
 
 
+def _check_grid(grid: ArrayLike) -> FloatArray:
+    reference = np.asarray(grid, dtype=np.float64)
+    if reference.ndim != 1 or not len(reference) or np.isnan(reference).any():
+        raise InvalidInputError(
+            "grid passed to risk_threshold must be a 1-D array of at least one number, without NaN. "
+            f"Got shape {reference.shape} with {int(np.isnan(reference).sum())} NaN."
+        )
+    return reference
+
+
 def _candidates(reference: FloatArray, n: int, target: float, level: float) -> FloatArray:
     """Thresholds from high to low, from rows other than those tested."""
     if not len(reference) or not n:
         return np.empty(0)
     fewest = math.log(1 - level) / math.log(1 - target)  # rows without an error that could pass a test
-    first = min(1.0, HEAD_START * fewest / n)
+    first = min(1.0, max(HEAD_START * fewest / n, FEWEST_ABOVE / len(reference)))
     shares = np.linspace(first, 1.0, N_THRESHOLDS)
     found = np.quantile(reference, 1.0 - shares)
     return np.unique(found)[::-1]

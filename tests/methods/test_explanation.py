@@ -29,17 +29,23 @@ def explanation():
 def test_words(explanation):
     assert str(explanation) == (
         "Predicted cat with trust 0.500; next is dog with 0.375.\n"
-        "  classifier                 +1.50  for cat\n"
-        "  5 nearest (features)       -0.50  for dog\n"
+        "  classifier                    +1.50  for cat\n"
+        "  5 nearest (features)          -0.50  for dog\n"
         "  nearest cat: row 4 at 0.5, row 7 at 1.25\n"
         "  nearest dog: row 2 at 2\n"
         "\n"
         "Predicted owl with trust 0.200; next is dog with 0.700.\n"
-        "  5 nearest (features)       -3.00  for dog\n"
-        "  classifier                 +0.00  for owl\n"
+        "  5 nearest (features)          -3.00  for dog\n"
+        "  classifier                    +0.00  for owl\n"
         "  nearest owl: none\n"
         "  nearest dog: row 2 at 0.125, row 8 at 9"
     )
+
+
+def test_the_only_class():
+    one = np.ones((1, 1, 1))
+    explanation = Explanation(np.array(["cat"]), np.array([0]), one[0], ["classifier"], one, one, one.astype(int))
+    assert str(explanation) == "Predicted cat, the only class."
 
 
 def test_runner_up_is_never_the_prediction(explanation):

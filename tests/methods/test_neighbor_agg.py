@@ -139,6 +139,21 @@ class TestWhatTheAggregatorSees:
         assert nearer.mean() < 0.7
         assert method.aggregator_.guard_weight_ < 0.5
 
+    def test_a_pool_needs_only_some_of_many_rows(self, monkeypatch):
+        monkeypatch.setattr(_neighbor_agg, "MOST_JUDGED", 30)
+        method = fit(NeighborAgg(Spy(), second_opinions=[LogisticRegression()]))
+        evidence, codes = method.aggregator_.seen_
+        assert len(codes) == len(evidence) == 30
+        # Probabilities tell which rows they are; all that is said of them must be of the same rows.
+        rows = np.array([np.abs(P_VAL - proba).sum(axis=1).argmin() for proba in evidence.proba])
+        np.testing.assert_array_equal(codes, Y_VAL[rows])
+        index = ClasswiseNeighbors(20).fit(np.concatenate([X, X_VAL]), np.concatenate([y, Y_VAL]))
+        expected, _ = index.kneighbors(X_VAL[rows], exclude=200 + rows)
+        np.testing.assert_array_equal(evidence.feature_distances, expected)
+        (said,) = evidence.opinions.values()
+        np.testing.assert_allclose(said.proba, method.opinions_[0].ask(X_VAL[rows]).proba, rtol=1e-12)
+        assert len(fit(NeighborAgg(NetworkSpy())).aggregator_.seen_[1]) == 80
+
     def test_network_sees_no_validation_row(self):
         evidence, _ = fit(NeighborAgg(NetworkSpy())).aggregator_.seen_
         np.testing.assert_array_equal(

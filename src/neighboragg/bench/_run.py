@@ -35,7 +35,14 @@ class Task:
 
     def cell(self) -> dict[str, Any]:
         """What identifies the cell in the results."""
-        return {"set": Path(self.set).name, "base": self.base, "seed": self.seed, **dict(self.changes)}
+        label = {} if self.label is None else {"label": self.label}
+        return {
+            "set": Path(self.set).name,
+            **label,
+            "base": self.base,
+            "seed": self.seed,
+            **dict(self.changes),
+        }
 
 
 def run_tasks(
@@ -98,7 +105,7 @@ def _cached_matrix(name: str, label: str | None) -> tuple[FloatArray, Array]:
 
 def _workers(n_jobs: int | None, n_tasks: int) -> int:
     cores = os.cpu_count() or 1
-    wanted = cores if n_jobs is None or n_jobs < 0 else n_jobs
+    wanted = cores if n_jobs is None or n_jobs < 0 else max(1, n_jobs)
     memory = _available_memory()
     fitting = max(1, int(memory // MEMORY_PER_WORKER)) if np.isfinite(memory) else wanted
     return min(wanted, fitting, n_tasks)

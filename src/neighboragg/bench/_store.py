@@ -13,7 +13,7 @@ from neighboragg.exceptions import FileFormatError
 
 __all__ = ["ResultStore", "machine"]
 
-KEY = ("set", "base", "seed", "method", "n_neighbors")
+KEY = ("set", "label", "base", "seed", "method", "n_neighbors")
 
 
 def machine() -> dict[str, Any]:
@@ -67,7 +67,8 @@ class ResultStore:
         self.rows += new
 
     def _read(self) -> None:
-        lines = self.path.read_text(encoding="utf-8").splitlines()
+        text = self.path.read_text(encoding="utf-8")
+        lines = text.splitlines()
         for number, line in enumerate(lines, start=1):
             try:
                 self.rows.append(json.loads(line))
@@ -77,7 +78,8 @@ class ResultStore:
                 raise FileFormatError(
                     f"Line {number} of {self.path} is not JSON: {line[:60]!r}.\nHint: remove that line, or the file."
                 ) from error
-        if len(self.rows) < len(lines):
+        # Also a whole last line may lack its end, and what is appended would land on it.
+        if len(self.rows) < len(lines) or not text.endswith("\n"):
             self.path.write_text("".join(json.dumps(row) + "\n" for row in self.rows), encoding="utf-8")
 
 

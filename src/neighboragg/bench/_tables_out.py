@@ -53,7 +53,7 @@ def mean_table(
     """Means over all cells and seeds, and calibration."""
     keys = ("auroc", "ap_success", "ap_error", "aurc", "augrc", "ece")
     means = {
-        (method, key): 100 * float(np.mean([row[key] for row in _select(rows, sets, bases, method)]))
+        (method, key): _mean([100 * row[key] for row in _select(rows, sets, bases, method)])
         for method in methods
         for key in keys
     }
@@ -77,9 +77,7 @@ def difference_table(
         line = [method]
         for key in ("auroc", "ap_error"):
             differences = _paired(rows, sets, bases, reference, method, key)
-            low, high = _bootstrap(differences)
-            line.append(f"{differences.mean():+.2f} [{low:+.2f}, {high:+.2f}]")
-            line.append(f"{100 * (differences > 0).mean():.0f}%")
+            line += _gain(differences)
             if key == "auroc":
                 line.append(_worst(rows, sets, bases, reference, method))
         lines.append(line)
@@ -128,9 +126,9 @@ def _by_cell(rows: Sequence[Mapping[str, Any]]) -> Values:
     collected: dict[tuple[str, str, str, str], list[float]] = {}
     for row in rows:
         for metric in METRICS.values():
-            collected.setdefault((row["set"], row["base"], row["method"], metric), []).append(
-                100 * row[metric]
-            )
+            if not np.isnan(row[metric]):  # undefined on a split without an error, for every method alike
+                key = row["set"], row["base"], row["method"], metric
+                collected.setdefault(key, []).append(100 * row[metric])
     return {key: np.array(found) for key, found in collected.items()}
 
 
@@ -163,7 +161,8 @@ def _paired(
         {(r["set"], r["base"], r["seed"]): 100 * r[key] for r in _select(rows, sets, bases, method)}
         for method in (first, second)
     ]
-    return np.array([value - found[1][split] for split, value in found[0].items() if split in found[1]])
+    differences = [value - found[1][split] for split, value in found[0].items() if split in found[1]]
+    return np.array([value for value in differences if not np.isnan(value)])
 
 
 def _worst(
@@ -173,8 +172,21 @@ def _worst(
         (name, base): _paired(rows, [name], [base], first, second, "auroc") for name in sets for base in bases
     }
     means = {cell: found.mean() for cell, found in cells.items() if len(found)}
+    if not means:
+        return "–"
     name, base = min(means, key=lambda cell: means[cell])
     return f"{means[name, base]:+.2f} ({name} {base})"
+
+
+def _gain(differences: FloatArray) -> list[str]:
+    """Mean with its interval, for which a single split is too few, and the share of splits won."""
+    if not len(differences):
+        return ["–", "–"]
+    text = f"{differences.mean():+.2f}"
+    if len(differences) > 1:
+        low, high = _bootstrap(differences)
+        text += f" [{low:+.2f}, {high:+.2f}]"
+    return [text, f"{100 * (differences > 0).mean():.0f}%"]
 
 
 def _bootstrap(differences: FloatArray) -> tuple[float, float]:
@@ -182,6 +194,11 @@ def _bootstrap(differences: FloatArray) -> tuple[float, float]:
     means = differences[rng.integers(0, len(differences), (N_RESAMPLES, len(differences)))].mean(axis=1)
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)
+
+
+def _mean(values: list[float]) -> float:
+    defined = [value for value in values if not np.isnan(value)]
+    return float(np.mean(defined)) if defined else float("nan")
 
 
 def _number(value: float) -> str:

@@ -7,6 +7,7 @@ import typer
 import neighboragg
 from neighboragg.cli._bench import bench
 from neighboragg.cli._demo import demo
+from neighboragg.cli._labels import audit, correct, review
 
 __all__ = ["app"]
 
@@ -19,7 +20,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
+for command in (demo, audit, review, correct):
+    app.command()(command)
 app.add_typer(bench, name="bench")
 
 

@@ -1,8 +1,8 @@
 """`neighboragg bench`: the paper's tables and figures, and the same comparison on a user's data."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -42,7 +42,7 @@ def table1(seeds: Seeds = 5, jobs: Jobs = -1, output: Folder = DEFAULT_FOLDER, b
         jobs,
     )
     grids = comparisons.result_table(store.rows, comparisons.TABLE1_SETS, chosen, comparisons.TABLE1)
-    grids += _summaries(store, comparisons.TABLE1_SETS, chosen, comparisons.TABLE1)
+    grids += _summaries(store.rows, comparisons.TABLE1_SETS, chosen, comparisons.TABLE1)
     _write(output / "table1", grids, "Table 1: trust methods on tabular data")
 
 
@@ -57,7 +57,7 @@ def ablation(seeds: Seeds = 5, jobs: Jobs = -1, output: Folder = DEFAULT_FOLDER,
     )
     sets, methods = comparisons.ABLATION_SETS, comparisons.ABLATION
     grids = comparisons.result_table(store.rows, sets, chosen, methods)
-    grids += _summaries(store, sets, chosen, comparisons.ALL_METHODS)
+    grids += _summaries(store.rows, sets, chosen, comparisons.ALL_METHODS)
     _write(output / "ablation", grids, "Ablation on seven tabular data sets")
     for metric in ("auroc", "ap_success", "ap_error"):
         comparisons.ablation_figure(
@@ -91,8 +91,9 @@ def data(
         comparisons.plan([str(file)], chosen, seeds, comparisons.TABLE1, label),
         jobs,
     )
-    grids = comparisons.result_table(store.rows, [file.name], chosen, comparisons.TABLE1)
-    grids += _summaries(store, [file.name], chosen, comparisons.TABLE1)
+    rows = [row for row in store.rows if row.get("label") == label]  # the store may know other label columns
+    grids = comparisons.result_table(rows, [file.name], chosen, comparisons.TABLE1)
+    grids += _summaries(rows, [file.name], chosen, comparisons.TABLE1)
     _write(output / file.name, grids, f"Trust methods on {file.name}")
 
 
@@ -107,13 +108,13 @@ def _run(path: Path, tasks: Sequence[Task], jobs: int) -> ResultStore:
 
 
 def _summaries(
-    store: ResultStore, sets: Sequence[str], bases: Sequence[str], methods: Sequence[str]
+    rows: Sequence[Mapping[str, Any]], sets: Sequence[str], bases: Sequence[str], methods: Sequence[str]
 ) -> list[Grid]:
     best = "Pool + opinions"
     return [
-        comparisons.mean_table(store.rows, sets, bases, methods),
-        comparisons.difference_table(store.rows, sets, bases, methods, comparisons.DEFAULT),
-        comparisons.difference_table(store.rows, sets, bases, methods, best),
+        comparisons.mean_table(rows, sets, bases, methods),
+        comparisons.difference_table(rows, sets, bases, methods, comparisons.DEFAULT),
+        comparisons.difference_table(rows, sets, bases, methods, best),
     ]
 
 

@@ -73,6 +73,8 @@ class Explanation:
 
     def _in_words(self, row: int) -> str:
         predicted, other = int(self.predicted[row]), int(self.runner_up()[row])
+        if len(self.classes) == 1:
+            return f"Predicted {self.classes[0]!s}, the only class."
         lines = [
             f"Predicted {self.classes[predicted]!s} with trust {self.trust[row, predicted]:.3f}; "
             f"next is {self.classes[other]!s} with {self.trust[row, other]:.3f}."
@@ -80,7 +82,7 @@ class Explanation:
         margins = self.contributions[row, predicted] - self.contributions[row, other]
         for e in np.argsort(-np.abs(margins), kind="stable"):
             side = self.classes[predicted if margins[e] >= 0 else other]
-            lines.append(f"  {self.experts[e]:<24} {margins[e]:+7.2f}  for {side!s}")
+            lines.append(f"  {self.experts[e]:<27} {margins[e]:+7.2f}  for {side!s}")
         lines += [
             f"  nearest {self.classes[c]!s}: " + ", ".join(self._neighbours(row, c))
             for c in (predicted, other)

@@ -22,7 +22,7 @@ LARGEST_SINGLE = 1e15  # sums of squares stay finite in single precision
 LARGEST_EXPONENT = 400  # of the scale: rows of any size times it stay finite in double precision
 CACHE_ELEMENTS = 2**18  # differences refined at a time: 2 MB, so that they stay in cache
 PANEL_ROWS = 2**10  # small classes share one matrix product up to this many rows
-PRODUCT_ELEMENTS = 2**22  # values of the product at a time: 8 MB
+PRODUCT_ELEMENTS = 2**22  # values of the product at a time: 16 MB
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,6 @@ class Frame:
     @classmethod
     def of(cls, rows: FloatArray) -> "Frame":
         """Choose the frame from (a sample of) the rows."""
-        if not len(rows):
-            return cls(np.zeros(rows.shape[1]), 1.0)
         sample = rows[:: max(1, len(rows) // 10_000)].astype(np.float64)
         center = np.median(sample, axis=0)
         reach = float(np.abs(sample - center).max(initial=0.0))

@@ -1,0 +1,171 @@
+"""Cells and tasks: what is computed, how often, and that processes do not change it."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+
+from neighboragg.bench import ENTRANTS, ResultStore, Task, _run, make_cell, plan, run_tasks, score_entrants
+from neighboragg.bench import sensitivity_plan as plan_sensitivity
+from neighboragg.datasets import paper_split
+
+METHODS = ("Confidence", "TrustScore", "Pool")
+
+
+def comparable(rows):
+    """Rows without what differs between runs, in one order."""
+    rows = [{key: value for key, value in row.items() if key != "cpu_seconds"} for row in rows]
+    return sorted(rows, key=lambda row: (row["seed"], row["method"]))
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """Tasks that are really computed."""
+    tasks = []
+
+    def compute(task, original=_run.compute):
+        tasks.append(task)
+        return original(task)
+
+    monkeypatch.setattr(_run, "compute", compute)
+    return tasks
+
+
+def test_only_what_is_missing_is_computed(tmp_path, csv, computed):
+    tasks = plan([str(csv)], ["LR"], 2, ("Confidence", "kNN vote"), "kind")
+    store = ResultStore(tmp_path / "results.jsonl")
+    advanced = []
+    run_tasks(tasks[:1], store, n_jobs=1, advance=lambda: advanced.append(1))
+    assert computed == tasks[:1]
+    assert len(advanced) == 1
+    assert [(row["set"], row["label"], row["base"], row["seed"]) for row in store.rows] == [
+        ("fruit.csv", "kind", "LR", 0)
+    ] * 2
+    assert {(row["n_train"], row["n_val"], row["n_test"]) for row in store.rows} == {(120, 30, 150)}
+    assert all(0.5 < row["auroc"] < 1 and row["cpu_seconds"] >= 0 and row["machine"] for row in store.rows)
+
+    # More methods and seeds: the first cell lacks one method, the second cell is new.
+    tasks = plan([str(csv)], ["LR"], 2, ("Confidence", "TrustScore", "kNN vote"), "kind")
+    store = ResultStore(store.path)
+    run_tasks(tasks, store, n_jobs=1, advance=lambda: advanced.append(1))
+    assert computed[1:] == [Task(str(csv), "LR", 0, ("TrustScore",), "kind"), tasks[1]]
+    assert len(advanced) == 3
+
+    before = store.path.read_bytes()
+    run_tasks(tasks, store, n_jobs=1, advance=lambda: advanced.append(1))
+    assert len(computed) == 3
+    assert len(advanced) == 5
+    assert store.path.read_bytes() == before
+
+
+def test_processes_change_no_result(tmp_path, csv, monkeypatch):
+    """Two processes and one compute the same, and the order of tasks does not matter either."""
+    tasks = plan([str(csv)], ["LR"], 2, METHODS, "kind")
+    alone, together = ResultStore(tmp_path / "alone.jsonl"), ResultStore(tmp_path / "together.jsonl")
+    run_tasks(tasks, alone, n_jobs=1)
+
+    pools = []
+
+    class Pool(_run.ProcessPoolExecutor):
+        def __init__(self, n_workers, **kwargs):
+            pools.append(n_workers)
+            super().__init__(n_workers, **kwargs)
+
+    monkeypatch.setattr(_run, "_available_memory", lambda: math.inf)
+    monkeypatch.setattr(_run, "ProcessPoolExecutor", Pool)
+    advanced = []
+    run_tasks(tasks[::-1], together, n_jobs=2, advance=lambda: advanced.append(1))
+    assert pools == [2]
+    assert len(advanced) == 2
+    assert len(alone.rows) == 2 * len(METHODS)
+    for one, other in zip(comparable(alone.rows), comparable(together.rows), strict=True):
+        numbers = {key: value for key, value in one.items() if isinstance(value, float)}
+        assert {key: other[key] for key in numbers} == pytest.approx(numbers, abs=1e-9)
+        assert {**other, **numbers} == one
+    assert comparable(ResultStore(together.path).rows) == comparable(together.rows)
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "memory", "n_tasks", "expected"),
+    [
+        (4, 2 * 3 * 2**30, 9, 2),
+        (4, 100.0, 9, 1),
+        (4, math.inf, 3, 3),
+        (4, math.inf, 9, 4),
+        (None, math.inf, 99, 6),
+        (-1, math.inf, 99, 6),
+        (0, math.inf, 9, 1),
+        (4, math.inf, 0, 0),
+    ],
+)
+def test_no_more_processes_than_cores_memory_and_tasks(monkeypatch, n_jobs, memory, n_tasks, expected):
+    monkeypatch.setattr(_run, "_available_memory", lambda: memory)
+    monkeypatch.setattr(_run.os, "cpu_count", lambda: 6)
+    assert _run._workers(n_jobs, n_tasks) == expected
+
+
+def test_memory_is_unlimited_where_it_cannot_be_told(monkeypatch, tmp_path):
+    assert _run._available_memory() > 2**20
+    monkeypatch.setattr(_run, "Path", lambda path: tmp_path / "absent")
+    assert _run._available_memory() == math.inf
+
+
+def test_a_method_runs_with_the_changes_it_knows(frame):
+    table = frame(200)
+    X = table[["weight", "ripe"]].to_numpy(dtype=float)
+    cell = make_cell(X, table["kind"].to_numpy(dtype=str), "LR", 0)
+    rows = {
+        k: {row["method"]: row["auroc"] for row in score_entrants(cell, ["Confidence", "kNN vote"], n_neighbors=k)}
+        for k in (1, 30)
+    }
+    assert rows[1]["Confidence"] == rows[30]["Confidence"]
+    assert rows[1]["kNN vote"] != rows[30]["kNN vote"]
+
+
+def test_cell_is_the_paper_split_with_training_statistics(frame):
+    table = frame(200)
+    X = table[["weight", "ripe"]].to_numpy(dtype=float)
+    cell = make_cell(X, table["kind"].to_numpy(dtype=str), lambda seed: DummyClassifier(), 3)
+    for part, expected in zip((cell.train, cell.val, cell.test), paper_split(200, seed=3), strict=True):
+        np.testing.assert_array_equal(part, expected)
+    scaled = cell.vectors["scaled"]
+    np.testing.assert_allclose(scaled[cell.train].mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(scaled[cell.train].std(axis=0), 1)
+    assert cell.codes.tolist() == (table["kind"] == "pear").astype(int).tolist()
+    most_frequent = np.bincount(cell.codes[cell.train]).argmax()
+    np.testing.assert_array_equal(cell.correct, cell.codes[cell.test] == most_frequent)
+
+
+def test_rows_of_a_class_that_is_not_in_training_are_left_out():
+    rng = np.random.default_rng(0)
+    train, val, test = paper_split(100, seed=0)
+    labels = rng.choice(["a", "c"], 100)
+    labels[test[:2]], labels[val[0]], labels[test[2]] = "b", "b", "z"
+    cell = make_cell(rng.normal(size=(100, 2)), labels, "LR", 0)
+    np.testing.assert_array_equal(cell.train, train)
+    np.testing.assert_array_equal(cell.val, val[1:])
+    np.testing.assert_array_equal(cell.test, test[3:])
+    assert cell.proba.shape == (100, 2)
+    assert (np.array(["a", "c"])[cell.codes[cell.test]] == labels[cell.test]).all()
+
+
+def test_plans():
+    tasks = plan(("letter", "adult"), ("LR", "RF"), 3, METHODS)
+    assert len({(task.set, task.base, task.seed) for task in tasks}) == len(tasks) == 12
+    assert tasks[0].cell() == {"set": "letter", "base": "LR", "seed": 0}
+    assert Task("/some/where/a.csv", "LR", 1, METHODS, "y").cell() == {
+        "set": "a.csv",
+        "label": "y",
+        "base": "LR",
+        "seed": 1,
+    }
+    tasks = plan_sensitivity(2, range(1, 4))
+    assert [task.cell()["n_neighbors"] for task in tasks] == [1, 2, 3] * 2
+    assert {(task.set, task.base) for task in tasks} == {("card_default", "LR")}
+
+
+def test_every_method_is_made_afresh():
+    for entrant in ENTRANTS.values():
+        assert entrant.make() is not entrant.make()
+        assert entrant.vectors in ("scaled", "tamed")
