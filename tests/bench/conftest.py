@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 
 def make_frame(n=300, seed=0):
@@ -72,3 +73,10 @@ def figures(monkeypatch):
 
     monkeypatch.setattr(Figure, "savefig", remember)
     return saved
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads that wait for each other on a busy machine cost more than they save on a few hundred rows."""
+    with threadpool_limits(1):
+        yield

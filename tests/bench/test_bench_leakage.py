@@ -52,14 +52,13 @@ def test_validation_labels_do_change_it(rows):
     assert np.abs(trust[0] - trust[1]).max() > 0.01
 
 
-@pytest.mark.parametrize("base", ["LR", "RF"])
-def test_shuffled_labels_give_no_better_than_chance(base):
+def test_shuffled_labels_give_no_better_than_chance():
     """Labels independent of the rows: who is right is a coin's choice, and trust must not foresee it."""
     found = []
-    for seed in range(3):
+    for seed, base in enumerate(("LR", "RF", "LR", "RF")):
         rng = np.random.default_rng(seed)
-        X, labels = rng.normal(size=(3000, 6)), rng.permutation(np.arange(3000) % 2)
+        X, labels = rng.normal(size=(2400, 6)), rng.permutation(np.arange(2400) % 2)
         cell = make_cell(X, labels, base, seed)
         found.append(auroc(cell.correct, cell.trust(ENTRANTS["Pool"].make(), "tamed")))
-    # The standard error of the mean is 0.0087.
+    # The standard error of the mean is 0.0083.
     assert np.mean(found) == pytest.approx(0.5, abs=0.03)

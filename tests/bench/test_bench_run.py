@@ -116,7 +116,10 @@ def test_a_method_runs_with_the_changes_it_knows(frame):
     X = table[["weight", "ripe"]].to_numpy(dtype=float)
     cell = make_cell(X, table["kind"].to_numpy(dtype=str), "LR", 0)
     rows = {
-        k: {row["method"]: row["auroc"] for row in score_entrants(cell, ["Confidence", "kNN vote"], n_neighbors=k)}
+        k: {
+            row["method"]: row["auroc"]
+            for row in score_entrants(cell, ["Confidence", "kNN vote"], n_neighbors=k)
+        }
         for k in (1, 30)
     }
     assert rows[1]["Confidence"] == rows[30]["Confidence"]

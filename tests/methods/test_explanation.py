@@ -44,7 +44,9 @@ def test_words(explanation):
 
 def test_the_only_class():
     one = np.ones((1, 1, 1))
-    explanation = Explanation(np.array(["cat"]), np.array([0]), one[0], ["classifier"], one, one, one.astype(int))
+    explanation = Explanation(
+        np.array(["cat"]), np.array([0]), one[0], ["classifier"], one, one, one.astype(int)
+    )
     assert str(explanation) == "Predicted cat, the only class."
 
 

@@ -3,6 +3,7 @@
 from neighboragg.bench._cells import Cell, make_cell, score_entrants
 from neighboragg.bench._figures import ablation_figure, sensitivity_figure
 from neighboragg.bench._lineup import ABLATION, BASES, DEFAULT, ENTRANTS, PAPER_METHOD, TABLE1, Entrant
+from neighboragg.bench._mislabel_run import MislabelTask, mislabel_grids, mislabel_plan
 from neighboragg.bench._plans import (
     ABLATION_SETS,
     ALL_METHODS,
@@ -41,6 +42,7 @@ __all__ = [
     "Cell",
     "Entrant",
     "Grid",
+    "MislabelTask",
     "ResultStore",
     "Task",
     "ablation_figure",
@@ -50,6 +52,8 @@ __all__ = [
     "machine",
     "make_cell",
     "mean_table",
+    "mislabel_grids",
+    "mislabel_plan",
     "plan",
     "read_table",
     "result_table",

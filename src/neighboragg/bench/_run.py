@@ -1,13 +1,13 @@
 """Run cells in parallel, within memory, resumably."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -44,9 +44,38 @@ class Task:
             **dict(self.changes),
         }
 
+    def limited_to(self, methods: Sequence[str]) -> "Task":
+        """The same cell with only some of the methods."""
+        return replace(self, methods=tuple(methods))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Results of the cell, one row a method."""
+        X, labels = _cached_matrix(self.set, self.label)
+        cell = make_cell(X, labels, self.base, self.seed)
+        about = {"n_train": len(cell.train), "n_val": len(cell.val), "n_test": len(cell.test)}
+        scored = score_entrants(cell, self.methods, **dict(self.changes))
+        return [{**self.cell(), **row, **about, "machine": machine()} for row in scored]
+
+
+class Computable(Protocol):
+    """A task of any comparison."""
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Methods that the cell is complete with."""
+
+    def cell(self) -> dict[str, Any]:
+        """What identifies the cell in the results."""
+
+    def limited_to(self, methods: Sequence[str]) -> "Computable":
+        """The same cell with only some of the methods."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Results of the cell, one row a method."""
+
 
 def run_tasks(
-    tasks: Sequence[Task],
+    tasks: Sequence[Computable],
     store: ResultStore,
     *,
     n_jobs: int | None = None,
@@ -56,18 +85,18 @@ def run_tasks(
 
     Parameters
     ----------
-    tasks : sequence of Task
+    tasks : sequence of Task or MislabelTask
     store : ResultStore
     n_jobs : int, default=None
         Processes; None means as many as there are cores and memory for.
     advance : callable, default=do nothing
         Called after each task, also for those already done.
     """
-    open_tasks = []
+    open_tasks: list[Computable] = []
     for task in tasks:
         missing = store.missing(task.cell(), task.methods)
         if missing:
-            open_tasks.append(Task(task.set, task.base, task.seed, tuple(missing), task.label, task.changes))
+            open_tasks.append(task.limited_to(missing))
         else:
             advance()
     workers = _workers(n_jobs, len(open_tasks))
@@ -85,17 +114,9 @@ def run_tasks(
             advance()
 
 
-def compute(task: Task) -> list[dict[str, Any]]:
-    """All rows of one task."""
-    return list(_rows(task))
-
-
-def _rows(task: Task) -> Iterator[dict[str, Any]]:
-    X, labels = _cached_matrix(task.set, task.label)
-    cell = make_cell(X, labels, task.base, task.seed)
-    about = {"n_train": len(cell.train), "n_val": len(cell.val), "n_test": len(cell.test)}
-    for row in score_entrants(cell, task.methods, **dict(task.changes)):
-        yield {**task.cell(), **row, **about, "machine": machine()}
+def compute(task: Computable) -> list[dict[str, Any]]:
+    """All rows of one task; a function of the module, so that another process finds it."""
+    return task.rows()
 
 
 @lru_cache(maxsize=2)

@@ -120,7 +120,7 @@ def _check_labels(labels: Array, label: str) -> None:
             f"Only {len(labels)} rows have a label in {label!r}; at least {FEWEST_ROWS} are needed to compare."
         )
     if len(classes) < 2:
-        raise InvalidInputError(f"The label column {label!r} has a single value, {classes[0]!r}.")
+        raise InvalidInputError(f"The label column {label!r} has a single value, {str(classes[0])!r}.")
     if len(classes) > len(labels) / 5:
         raise InvalidInputError(
             f"The label column {label!r} has {len(classes)} different values in {len(labels)} rows; "

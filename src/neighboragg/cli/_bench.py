@@ -17,7 +17,8 @@ from rich.progress import (
 )
 
 from neighboragg import bench as comparisons
-from neighboragg.bench import Grid, ResultStore, Task
+from neighboragg.bench import Grid, ResultStore
+from neighboragg.bench._run import Computable
 
 __all__ = ["bench"]
 
@@ -75,6 +76,13 @@ def sensitivity(seeds: Seeds = 5, jobs: Jobs = -1, output: Folder = DEFAULT_FOLD
 
 
 @bench.command()
+def mislabel(seeds: Seeds = 1, jobs: Jobs = -1, output: Folder = DEFAULT_FOLDER) -> None:
+    """Wrong labels put in on purpose: ours against cleanlab, kNN and classifier disagreement."""
+    store = _run(output / "mislabel.jsonl", comparisons.mislabel_plan(seeds), jobs)
+    _write(output / "mislabel", comparisons.mislabel_grids(store.rows), "Finding wrong labels")
+
+
+@bench.command()
 def data(
     file: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
     label: Annotated[str, typer.Option(help="Name of the label column.")],
@@ -97,7 +105,7 @@ def data(
     _write(output / file.name, grids, f"Trust methods on {file.name}")
 
 
-def _run(path: Path, tasks: Sequence[Task], jobs: int) -> ResultStore:
+def _run(path: Path, tasks: Sequence[Computable], jobs: int) -> ResultStore:
     store = ResultStore(path)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn()) as progress:

@@ -1,0 +1,135 @@
+"""Cells of the comparison on wrong labels, and its tables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neighboragg.bench._mislabel import MISLABEL_BASES, MISLABEL_SETS, NOISES, RATES, compute_mislabel
+from neighboragg.bench._tables_out import Grid
+
+__all__ = ["MislabelTask", "mislabel_grids", "mislabel_plan"]
+
+OURS, BEST_RIVAL, SAME_MODELS = "ours", "cleanlab normalized_margin", "margin on the mean of the models"
+RANKINGS = ("average_precision", "auroc", "precision_at_recall_90", "precision_100", "precision_1000")
+FLAGS = ("flagged", "flag_precision", "flag_recall", "flag_f1", "false_alarm_rate")
+
+
+@dataclass(frozen=True)
+class MislabelTask:
+    """One data set, base classifier, kind and rate of noise, and seed."""
+
+    set: str
+    base: str
+    noise: str
+    rate: float
+    seed: int
+    methods: tuple[str, ...] = (OURS,)
+
+    def cell(self) -> dict[str, Any]:
+        """What identifies the cell in the results."""
+        return {"set": self.set, "base": self.base, "noise": self.noise, "rate": self.rate, "seed": self.seed}
+
+    def limited_to(self, methods: Sequence[str]) -> "MislabelTask":
+        """The same task: its methods share their work, so that all are computed or none."""
+        return self
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Results of the cell."""
+        return compute_mislabel(self.set, self.base, self.noise, self.rate, self.seed)
+
+
+def mislabel_plan(seeds: int) -> list[MislabelTask]:
+    """Every data set, base classifier, kind and rate of noise."""
+    return [
+        MislabelTask(name, base, noise, rate, seed)
+        for name in MISLABEL_SETS
+        for base in MISLABEL_BASES
+        for noise in NOISES
+        for rate in RATES
+        for seed in range(seeds)
+    ]
+
+
+def mislabel_grids(rows: Sequence[Mapping[str, Any]]) -> list[Grid]:
+    """Mean rankings, flags, noise rates, and the cells where we lose."""
+    return [
+        _means(rows, RANKINGS, "Ranking: mean over all cells, %"),
+        _means(rows, FLAGS, "Flags: mean over all cells, %"),
+        _gains(rows),
+        _noise_rates(rows),
+        _lost(rows),
+    ]
+
+
+def _means(rows: Sequence[Mapping[str, Any]], keys: Sequence[str], title: str) -> Grid:
+    methods = dict.fromkeys(row["method"] for row in rows if keys[-1] in row)
+    lines = [
+        [
+            method,
+            *(
+                f"{100 * np.mean([r[key] for r in rows if r['method'] == method and key in r]):.1f}"
+                for key in keys
+            ),
+        ]
+        for method in methods
+    ]
+    return Grid(title, ["score", *(key.replace("_", " ") for key in keys)], lines)
+
+
+def _by_cell(rows: Sequence[Mapping[str, Any]], method: str, key: str) -> dict[tuple[Any, ...], float]:
+    return {
+        (r["set"], r["base"], r["noise"], r["rate"], r["seed"]): 100 * r[key]
+        for r in rows
+        if r["method"] == method and key in r
+    }
+
+
+def _gains(rows: Sequence[Mapping[str, Any]]) -> Grid:
+    lines = []
+    for rival, key in (
+        (BEST_RIVAL, "average_precision"),
+        (BEST_RIVAL, "precision_at_recall_90"),
+        (SAME_MODELS, "average_precision"),
+        ("cleanlab filter", "flag_f1"),
+    ):
+        ours, theirs = _by_cell(rows, OURS, key), _by_cell(rows, rival, key)
+        gains = np.array([ours[cell] - theirs[cell] for cell in ours])
+        draws = gains[np.random.default_rng(0).integers(0, len(gains), (2000, len(gains)))].mean(axis=1)
+        low, high = np.quantile(draws, [0.025, 0.975])
+        won, lost = int((gains > 0).sum()), int((gains < 0).sum())
+        lines.append(
+            [
+                rival,
+                key.replace("_", " "),
+                f"{gains.mean():+.1f} [{low:+.1f}, {high:+.1f}]",
+                f"{won} / {lost}",
+            ]
+        )
+    return Grid(
+        "Ours: paired gain in points, 95% bootstrap interval over cells",
+        ["against", "in", "gain", "won / lost"],
+        lines,
+    )
+
+
+def _noise_rates(rows: Sequence[Mapping[str, Any]]) -> Grid:
+    lines = []
+    for rate in sorted({row["rate"] for row in rows}):
+        found = [100 * r["estimated_rate"] for r in rows if r["method"] == OURS and r["rate"] == rate]
+        lines.append(
+            [f"{100 * rate:.0f}%", f"{np.mean(found):.1f}%", f"{np.min(found):.1f}–{np.max(found):.1f}%"]
+        )
+    return Grid("Noise rate", ["true", "mean estimate", "range over cells"], lines)
+
+
+def _lost(rows: Sequence[Mapping[str, Any]]) -> Grid:
+    ours, theirs = (_by_cell(rows, method, "average_precision") for method in (OURS, BEST_RIVAL))
+    lost = sorted((ours[cell] - theirs[cell], cell) for cell in ours if ours[cell] < theirs[cell])
+    lines = [[*(str(part) for part in cell), f"{gap:+.1f}"] for gap, cell in lost]
+    return Grid(
+        f"Cells where {BEST_RIVAL} has the better average precision",
+        ["set", "base", "noise", "rate", "seed", "gap"],
+        lines,
+    )

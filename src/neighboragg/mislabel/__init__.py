@@ -1,0 +1,37 @@
+"""Wrong labels: the detector, conformal rules, noise rates, and intervals from reviewed rows."""
+
+from neighboragg.mislabel._conformal import (
+    benjamini_hochberg,
+    cmd_flags,
+    cmd_threshold,
+    conformal_p_values,
+)
+from neighboragg.mislabel._detector import MislabelDetector
+from neighboragg.mislabel._find import find_mislabeled
+from neighboragg.mislabel._intervals import clopper_pearson, errors_left_interval, precision_interval
+from neighboragg.mislabel._noise_rate import (
+    confident_count,
+    confident_joint,
+    noise_rate_from_confident_joint,
+    noise_rate_from_trust,
+)
+from neighboragg.mislabel._reliability import label_reliability
+from neighboragg.mislabel._result import MislabelResult
+
+__all__ = [
+    "MislabelDetector",
+    "MislabelResult",
+    "benjamini_hochberg",
+    "clopper_pearson",
+    "cmd_flags",
+    "cmd_threshold",
+    "confident_count",
+    "confident_joint",
+    "conformal_p_values",
+    "errors_left_interval",
+    "find_mislabeled",
+    "label_reliability",
+    "noise_rate_from_confident_joint",
+    "noise_rate_from_trust",
+    "precision_interval",
+]

@@ -1,0 +1,451 @@
+"""MislabelDetector: labelled rows in, wrong labels out."""
+
+import sys
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
+from neighboragg._validation import (
+    check_choice,
+    check_integer,
+    check_labels,
+    check_proba,
+    check_real,
+    check_same_length,
+    encode_labels,
+)
+from neighboragg.classifier import take_rows
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
+from neighboragg.mislabel._groups import Kinship, deal_folds, find_kin
+from neighboragg.mislabel._inputs import (
+    RowVectors,
+    check_classes,
+    check_clean,
+    check_estimator,
+    check_groups,
+    is_table,
+)
+from neighboragg.mislabel._judgement import judge
+from neighboragg.mislabel._label_trust import LabelledRows, fit_label_trust
+from neighboragg.mislabel._misuse import looks_in_sample
+from neighboragg.mislabel._noise_rate import confident_count, noise_rate_from_trust
+from neighboragg.mislabel._opinions import CrossFitted, cross_fit
+from neighboragg.mislabel._reliability import RELIABILITIES, reliability_scores
+from neighboragg.mislabel._rules import (
+    RULES,
+    Decision,
+    flag_budget,
+    flag_coverage,
+    flag_discoveries,
+    flag_estimated,
+)
+
+__all__ = ["MislabelDetector"]
+
+# Estimates above this are no estimates; the coverage rule is not defined at 1.
+MOST_NOISE = 0.99
+
+
+class MislabelDetector(BaseEstimator):
+    """Finds wrong labels by what out-of-sample models and neighbours say, in two passes.
+
+    Parameters
+    ----------
+    estimator : classifier with `predict_proba`, default=None
+        Cross-validated in :meth:`fit` for its opinion on every row. None asks the neighbours and own models
+        only, and the probabilities passed to :meth:`fit`, if any.
+    rule : {"estimated", "coverage", "fdr", "budget"}, default="estimated"
+        Which scores are flagged; see Notes.
+    alpha : float, default=0.05
+        For ``"coverage"``: share of the correctly labelled rows that may be flagged.
+    noise_rate : float, default=None
+        For ``"coverage"``: share of wrong labels, or an upper bound of it. None estimates it.
+    q : float, default=0.1
+        For ``"fdr"``: expected share of false alarms among the flags.
+    budget : int, default=None
+        For ``"budget"``: number of rows to flag.
+    reliability : {"margin", "trust", "paper"}, default="margin"
+        Score of a label; see :func:`label_reliability`.
+    n_passes : int, default=2
+        Passes; from the second on, every row counts by how far its own label is trusted.
+    own_models : bool, default=True
+        Ask a logistic regression out of fold and extra-trees out of bag as well.
+    boosting : bool, default=False
+        Ask histogram gradient boosting out of fold as well, if own models are asked. Slow.
+    cv : int, default=5
+        Folds, stratified, with groups whole; as many as groups if those are fewer.
+    n_neighbors : int, default=20
+        Neighbours, by class and overall.
+    duplicates : {"group", "ignore"}, default="group"
+        Whether rows with identical features form a group, and so do not vouch for each other. Right for
+        copies; choose ``"ignore"`` where independent rows coincide, as with few discrete features.
+    random_state : int, RandomState instance or None, default=0
+        Seeds folds and own models.
+    n_jobs : int, default=None
+        Threads of the search and of the trees.
+    verbose : int, default=0
+        If positive, :meth:`fit` reports its steps.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    result_ : MislabelResult
+        What was found among the rows passed to :meth:`fit`.
+    n_features_in_ : int
+    classifier_ : object or None
+        The cross-validated copies of `estimator`, if one was given.
+
+    See Also
+    --------
+    find_mislabeled : The same as one function.
+
+    Notes
+    -----
+    *Evidence*, all out of sample: given probabilities, own models, distances to the nearest 1, 5 and 20 rows of
+    each class, and the labels of the 20 nearest rows. A log-linear pool turns it into trust t_c in every class.
+    As labels are noisy, a second pass weights every row by t_y / max_c t_c: in the own models, the votes and the
+    pool; distances are taken to rows above 1/2 only. The geometric mean of the passes, with one temperature, is
+    the label trust. Class-wise distances take 16 · n · n_classes · n_neighbors bytes.
+
+    *Rules.* With low scores suspicious:
+
+    - ``"estimated"`` flags as many of the lowest scores as confident counting (:func:`confident_count`) on the
+      trust finds rows that confidently look like another class. No promise.
+    - ``"coverage"``, the paper's, flags at most a share alpha of the right labels, whatever the data, and about
+      that many: alpha is a false-alarm rate, not a precision. See :func:`cmd_threshold`.
+    - ``"fdr"`` needs rows with verified labels (`clean`), a random sample of the right ones. Conformal p-values
+      against those and the step-up rule of Benjamini and Hochberg keep the expected share of false alarms among
+      the flags below q. The verified rows take part in the fit like any other, which makes their scores
+      exchangeable with those of other right labels.
+    - ``"budget"`` flags the given number of lowest scores.
+
+    *Rows that must not vouch for each other.* Rows of one group, and identical rows, are never neighbours of one
+    another and always in the same fold; out-of-bag trees, which cannot keep them apart, are then replaced by
+    out-of-fold ones. Probabilities passed to :meth:`fit` should come from such folds as well.
+
+    *A class with one row* has nobody to vouch for it: its trust is low and its score suspicious, with the reason
+    "only row of class …". Often it is a misspelt label. If all rows are of one group, nothing is known, trust is
+    uniform and nothing is flagged.
+
+    References
+    ----------
+    .. [1] Xiong et al., "Birds of a Feather Trust Together: Knowing When to Trust a Classifier via Adaptive
+       Neighborhood Aggregation", TMLR 2022, section 3.3.
+    .. [2] Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels", Journal
+       of Artificial Intelligence Research 70, 2021.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from neighboragg.datasets import add_label_noise
+    >>> from neighboragg.mislabel import MislabelDetector
+    >>> X, y = load_digits(return_X_y=True)
+    >>> noisy = add_label_noise(y[::3], rate=0.1, random_state=0)
+    >>> detector = MislabelDetector().fit(X[::3], noisy.y)
+    >>> flagged = detector.result_.mask
+    >>> round(float(noisy.mask[flagged].mean()), 1), bool(flagged[noisy.mask].mean() > 0.75)
+    (1.0, True)
+    >>> X_new, y_new = X[1::9], y[1::9]
+    >>> [round(float(detector.predict(X_new, labels).mean()), 1) for labels in (y_new, 9 - y_new)]
+    [0.0, 0.8]
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        rule: str = "estimated",
+        alpha: float = 0.05,
+        noise_rate: float | None = None,
+        q: float = 0.1,
+        budget: int | None = None,
+        reliability: str = "margin",
+        n_passes: int = 2,
+        own_models: bool = True,
+        boosting: bool = False,
+        cv: int = 5,
+        n_neighbors: int = 20,
+        duplicates: str = "group",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.rule = rule
+        self.alpha = alpha
+        self.noise_rate = noise_rate
+        self.q = q
+        self.budget = budget
+        self.reliability = reliability
+        self.n_passes = n_passes
+        self.own_models = own_models
+        self.boosting = boosting
+        self.cv = cv
+        self.n_neighbors = n_neighbors
+        self.duplicates = duplicates
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        proba: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        clean: ArrayLike | None = None,
+    ) -> Self:
+        """Judge the label of every row.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+            Features, or a network's embeddings. Numbers are taken as they are: bring columns of a table to
+            comparable scales first, or pass a data frame, which :class:`~neighboragg.features.TabularFeatures`
+            turns into vectors.
+        y : array-like of shape (n,)
+            Labels to judge, of at least two classes.
+        proba : array-like of shape (n, n_classes), default=None
+            *Out-of-fold* probabilities of a classifier, columns in the sorted order of classes; not together
+            with `estimator`.
+        groups : array-like of shape (n,), default=None
+            Rows of one group (a patient, a video, a source) do not vouch for each other.
+        clean : array-like of bool of shape (n,) or of int, default=None
+            Mask or numbers of rows whose labels have been verified to be right. They are never flagged, and
+            p-values are taken against them. Needed for ``rule="fdr"``.
+
+        Returns
+        -------
+        self : MislabelDetector
+        """
+        owner = type(self).__name__
+        self._check_params(proba)
+        self._vectors = RowVectors(owner)
+        rows = self._vectors.fit_transform(X)
+        self.n_features_in_ = self._vectors.n_features
+        self.classes_, codes = check_classes(y, rows, owner)
+        n, n_classes = len(codes), len(self.classes_)
+        verified = np.zeros(n, dtype=bool) if clean is None else check_clean(clean, n, owner)
+        self._check_rule(verified)
+        rng = check_random_state(self.random_state)
+        kin = self._find_kin(rows, codes, groups)
+        folds = deal_folds(codes, kin.groups, self.cv, rng)
+        self.classifier_ = None if self.estimator is None else self._cross_validate(X, codes, folds)
+        said = None if self.classifier_ is None else self.classifier_.proba
+        if proba is not None:
+            said = check_proba(proba, "proba", owner, n_classes=n_classes, n_rows=n)
+        self._needs_proba = proba is not None
+        data = LabelledRows(
+            rows,
+            codes,
+            n_classes,
+            said,
+            kin.groups,
+            folds,
+            n_neighbors=self.n_neighbors,
+            own_models=bool(self.own_models),
+            boosting=bool(self.boosting),
+            seed=int(rng.randint(2**31 - 1)),
+            n_jobs=self.n_jobs,
+        )
+        self._label_trust = fit_label_trust(data, self.n_passes, self._report)
+        if proba is not None:
+            self._warn_if_in_sample(data)
+        scores = self._scores(self._label_trust.trust, codes, said)
+        self._clean_scores = scores[verified]
+        decision = self._decide(self._label_trust.trust, codes, scores, verified)
+        self.result_ = judge(
+            data,
+            self._label_trust,
+            self.classes_,
+            scores,
+            decision,
+            verified,
+            rule=self.rule,
+            notes=kin.notes,
+        )
+        self._report(f"{self.result_.n_flagged} of {n} labels flagged")
+        return self
+
+    def score_labels(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> FloatArray:
+        """Reliability of the labels of new rows, judged against the rows passed to :meth:`fit`.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (m, n_features)
+            New rows. Those passed to :meth:`fit` have been judged out of sample in `result_`.
+        y : array-like of shape (m,)
+            Their labels, all known from :meth:`fit`.
+        proba : array-like of shape (m, n_classes), default=None
+            Probabilities of the classifier whose probabilities were passed to :meth:`fit`; given if and only
+            if those were.
+
+        Returns
+        -------
+        scores : ndarray of shape (m,)
+            Low is suspicious; comparable with ``result_.scores``.
+        """
+        check_is_fitted(self, "result_")
+        owner = type(self).__name__
+        rows = self._vectors.transform(X)
+        labels = check_labels(y, "y", owner)
+        check_same_length(rows, "X", labels, "y", owner)
+        codes = encode_labels(labels, self.classes_, "y", owner)
+        if len(codes) == len(self.result_) and np.array_equal(rows, self._label_trust.passes[0].neighbors.X):
+            warnings.warn(
+                f"X passed to {owner} are the rows it was fitted on, which then vouch for themselves.\n"
+                "Hint: take result_.mask and result_.scores for these.",
+                TrustWarning,
+                stacklevel=2,
+            )
+        said = self._proba_of_new(X, proba, len(rows))
+        trust = self._label_trust.trust_of(rows, said)
+        return self._scores(trust, codes, said)
+
+    def predict(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> BoolArray:
+        """Flag the labels of new rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (m, n_features)
+        y : array-like of shape (m,)
+        proba : array-like of shape (m, n_classes), default=None
+            As in :meth:`score_labels`.
+
+        Returns
+        -------
+        mask : ndarray of bool of shape (m,)
+            True where the score is below ``result_.threshold``; with ``rule="fdr"``, the discoveries among
+            these rows.
+        """
+        scores = self.score_labels(X, y, proba=proba)
+        if self.result_.rule == "fdr":
+            return flag_discoveries(scores, self._clean_scores, self.q).mask
+        return scores < self.result_.threshold
+
+    def _check_params(self, proba: ArrayLike | None) -> None:
+        owner = type(self).__name__
+        check_choice(self.rule, "rule", owner, choices=RULES)
+        check_choice(self.reliability, "reliability", owner, choices=RELIABILITIES)
+        check_choice(self.duplicates, "duplicates", owner, choices=("group", "ignore"))
+        check_real(self.alpha, "alpha", owner, low=0, high=1)
+        check_real(self.q, "q", owner, low=0, high=1)
+        if self.noise_rate is not None:
+            check_real(self.noise_rate, "noise_rate", owner, low=0, high=1, closed="left")
+        for name, least in (("n_passes", 1), ("cv", 2), ("n_neighbors", 1), ("verbose", 0)):
+            check_integer(getattr(self, name), name, owner, minimum=least)
+        if self.estimator is not None:
+            check_estimator(self.estimator, owner)
+            if proba is not None:
+                raise InvalidInputError(
+                    f"{owner} got both an estimator and proba.\n"
+                    "Hint: pass the estimator to have it cross-validated here, or out-of-fold proba, not both."
+                )
+
+    def _check_rule(self, verified: BoolArray) -> None:
+        owner = type(self).__name__
+        if self.rule == "fdr" and not verified.any():
+            raise InvalidInputError(
+                f"{owner} with rule='fdr' needs rows whose labels have been verified.\n"
+                "Hint: fit(X, y, clean=rows) with a random sample of right labels, or choose another rule."
+            )
+        if self.rule == "budget":
+            budget = check_integer(self.budget, "budget", owner, minimum=1)
+            if budget > (most := int((~verified).sum())):
+                raise InvalidParameterError(
+                    f"The 'budget' parameter of {owner} is {budget}, but there are only {most} rows to flag.\n"
+                    f"Hint: budget={most} flags them all."
+                )
+
+    def _find_kin(self, rows: FloatArray, codes: IntArray, groups: ArrayLike | None) -> Kinship:
+        owner = type(self).__name__
+        given = None if groups is None else check_groups(groups, len(rows), owner)
+        kin = find_kin(rows, codes, given, join_duplicates=self.duplicates == "group")
+        if kin.tangled:
+            warnings.warn(
+                f"Identical rows passed to {owner} tie more than half of the {len(rows)} rows into one group, so "
+                "that few are left to vouch for them.\n"
+                "Hint: pass duplicates='ignore' if they are independent rows, not copies.",
+                TrustWarning,
+                stacklevel=3,
+            )
+        return kin
+
+    def _cross_validate(self, X: Any, codes: IntArray, folds: Array) -> CrossFitted:
+        owner = type(self).__name__
+        rows = X if is_table(X) else np.asarray(X)
+        opinion = cross_fit(
+            "classifier",
+            lambda: clone(self.estimator),
+            lambda chosen: take_rows(rows, chosen),
+            self.classes_[codes],
+            self.classes_,
+            folds,
+        )
+        checked = check_proba(
+            opinion.proba, "The output of predict_proba", owner, n_classes=len(self.classes_)
+        )
+        self._report(f"classifier cross-validated, accuracy {(checked.argmax(axis=1) == codes).mean():.3f}")
+        return replace(opinion, proba=checked)
+
+    def _proba_of_new(self, X: Any, proba: ArrayLike | None, n: int) -> FloatArray | None:
+        owner = type(self).__name__
+        if self._needs_proba != (proba is not None):
+            wanted = "needs proba, as" if self._needs_proba else "got proba, but"
+            had = "had proba" if self._needs_proba else "had none"
+            raise InvalidInputError(
+                f"{owner} {wanted} fit {had}.\n"
+                "Hint: pass probabilities of the same classifier to fit and for new rows, or to neither."
+            )
+        if self.classifier_ is not None:
+            return self.classifier_.ask(X if is_table(X) else np.asarray(X))
+        if proba is None:
+            return None
+        return check_proba(proba, "proba", owner, n_classes=len(self.classes_), n_rows=n)
+
+    def _scores(self, trust: FloatArray, codes: IntArray, said: FloatArray | None) -> FloatArray:
+        predicted = None if said is None else said.argmax(axis=1)
+        return reliability_scores(trust, codes, self.reliability, predicted)
+
+    def _warn_if_in_sample(self, data: LabelledRows) -> None:
+        first = self._label_trust.passes[0]
+        own = [self._label_trust.votes, *(opinion.proba for opinion in first.opinions)]
+        agreeing, *others = (
+            int((said.argmax(axis=1) == data.codes).sum()) for said in (data.proba, *own) if said is not None
+        )
+        n = len(data.codes)
+        if looks_in_sample(agreeing, max(others), n):
+            warnings.warn(
+                f"proba passed to {type(self).__name__} agrees with y in {agreeing} of {n} rows, while the best "
+                f"opinion of models and neighbours that have not seen the label agrees in {max(others)}. It looks "
+                "like predictions for rows that the classifier was trained on, which repeat wrong labels.\n"
+                "Hint: proba=cross_val_predict(classifier, X, y, cv=5, method='predict_proba').",
+                TrustWarning,
+                stacklevel=3,
+            )
+
+    def _decide(
+        self, trust: FloatArray, codes: IntArray, scores: FloatArray, verified: BoolArray
+    ) -> Decision:
+        if self.rule == "budget":
+            return flag_budget(scores, verified, int(self.budget or 0))
+        if self.rule == "coverage":
+            rate = noise_rate_from_trust(trust, codes) if self.noise_rate is None else self.noise_rate
+            return flag_coverage(scores, verified, self.alpha, min(rate, MOST_NOISE))
+        if self.rule == "estimated":
+            return flag_estimated(scores, verified, confident_count(trust[~verified], codes[~verified]))
+        found = flag_discoveries(scores[~verified], scores[verified], self.q)
+        mask = np.zeros(len(codes), dtype=bool)
+        mask[~verified] = found.mask
+        return replace(found, mask=mask)
+
+    def _report(self, message: str) -> None:
+        if self.verbose:
+            sys.stdout.write(f"[{type(self).__name__}] {message}\n")

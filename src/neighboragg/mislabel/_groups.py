@@ -1,0 +1,99 @@
+"""Rows that must not vouch for each other: given groups, exact duplicates, and folds that keep them together."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from neighboragg._typing import Array, FloatArray, IntArray
+
+__all__ = ["Kinship", "deal_folds", "duplicate_groups", "find_kin", "merge_groups"]
+
+# From this share of identical rows on, they are worth a note.
+MANY_DUPLICATES = 0.05
+
+
+@dataclass(frozen=True)
+class Kinship:
+    """Group of each row, what to know about it, and whether duplicates tie most rows together."""
+
+    groups: IntArray
+    notes: tuple[str, ...]
+    tangled: bool
+
+
+def find_kin(X: FloatArray, codes: IntArray, groups: IntArray | None, *, join_duplicates: bool) -> Kinship:
+    """Join given groups and, if asked, identical rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    codes : ndarray of shape (n,)
+        Labels, only to tell of identical rows that differ in theirs.
+    groups : ndarray of shape (n,) or None
+        Given groups, numbered from 0.
+    join_duplicates : bool
+
+    Returns
+    -------
+    kinship : Kinship
+    """
+    n = len(X)
+    twins = duplicate_groups(X)
+    given = np.arange(n) if groups is None else groups
+    joined = merge_groups(given, twins) if join_duplicates else given
+    largest = int(np.bincount(joined).max())
+    tangled = 2 * largest > n and largest > int(np.bincount(given).max())
+    return Kinship(joined, _notes(twins, codes, joined if join_duplicates else None), tangled)
+
+
+def duplicate_groups(X: FloatArray) -> IntArray:
+    """Number the distinct rows of `X`; identical rows get the same number."""
+    # Adding zero turns -0.0 into 0.0, so that equal numbers are equal bytes.
+    rows = np.ascontiguousarray(X + 0.0)
+    keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+    return np.unique(keys, return_inverse=True)[1].ravel()
+
+
+def merge_groups(first: IntArray, second: IntArray) -> IntArray:
+    """Number the rows that hang together, directly or through others, by either grouping.
+
+    Both number their groups from 0.
+    """
+    n_first = int(first.max()) + 1
+    n_nodes = n_first + int(second.max()) + 1
+    links = coo_array((np.ones(len(first)), (first, n_first + second)), shape=(n_nodes, n_nodes))
+    return connected_components(links, directed=False)[1][first].astype(np.intp)
+
+
+def deal_folds(codes: IntArray, groups: IntArray, n_folds: int, rng: np.random.RandomState) -> Array:
+    """Fold of each row: groups stay whole, classes and sizes are spread evenly.
+
+    There are as many folds as groups if that is fewer than `n_folds`.
+    """
+    _, first, inverse, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
+    # Dealing out like cards, large groups first and class by class, works for classes of any size.
+    order = np.lexsort((rng.random_sample(len(first)), codes[first], -sizes))
+    fold = np.empty(len(first), dtype=np.intp)
+    fold[order] = np.arange(len(first)) % min(n_folds, len(first))
+    return fold[inverse.ravel()]
+
+
+def _notes(twins: IntArray, codes: IntArray, joined: IntArray | None) -> tuple[str, ...]:
+    """What to know about identical rows; `joined` if they do not vouch for each other."""
+    notes = []
+    n, n_identical = len(twins), int((np.bincount(twins)[twins] > 1).sum())
+    if n_identical >= MANY_DUPLICATES * n:
+        how = (
+            "they vouch for each other (duplicates='ignore')."
+            if joined is None
+            else "they do not vouch for each other. If they are independent rows, not copies, pass "
+            "duplicates='ignore'."
+        )
+        notes.append(f"{n_identical:,} of {n:,} rows have the same features as another row; {how}")
+    labels = np.unique(np.column_stack([twins, codes]), axis=0)[:, 0]
+    disputed = int((np.bincount(labels)[twins] > 1).sum())
+    if disputed:
+        notes.append(f"{disputed:,} rows have the same features as a row with another label.")
+    return tuple(notes)

@@ -1,0 +1,115 @@
+"""Checks of what is passed to the detector: rows of any kind, groups, verified rows, the classifier."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.frozen import FrozenEstimator
+
+from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
+from neighboragg._validation import check_labels, check_rows, check_same_length
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.features import TabularFeatures
+
+__all__ = ["RowVectors", "check_classes", "check_clean", "check_estimator", "check_groups", "is_table"]
+
+
+def is_table(X: Any) -> bool:
+    """Whether the rows need more than a look at their numbers: a data frame, sparse, or with strings."""
+    if sparse.issparse(X) or (hasattr(X, "columns") and hasattr(X, "shape")):
+        return True
+    return np.asarray(X).dtype.kind in "OUS"
+
+
+class RowVectors:
+    """How rows become vectors: arrays of numbers as they are, tables by :class:`TabularFeatures`."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.features: TabularFeatures | None = None
+        self.n_features: int | None = None
+
+    def fit_transform(self, X: Any) -> FloatArray:
+        """Vectors of the rows to judge."""
+        if is_table(X):
+            self.features = TabularFeatures()
+            vectors = self.features.fit_transform(X)
+            self.n_features = self.features.n_features_in_
+        else:
+            vectors = check_rows(X, "X", self.owner)
+            self.n_features = vectors.shape[1]
+        if not len(vectors):
+            raise InvalidInputError(f"X passed to {self.owner} has no rows.")
+        return vectors
+
+    def transform(self, X: Any) -> FloatArray:
+        """Vectors of further rows."""
+        if self.features is None:
+            return check_rows(X, "X", self.owner, n_features=self.n_features)
+        return check_rows(self.features.transform(X), "X", self.owner)
+
+
+def check_classes(y: ArrayLike, rows: FloatArray, owner: str) -> tuple[Array, IntArray]:
+    """Return the sorted classes, at least two, and the position of each label among them."""
+    labels = check_labels(y, "y", owner)
+    check_same_length(rows, "X", labels, "y", owner)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise InvalidInputError(
+            f"y passed to {owner} has only the class {classes.tolist()[0]!r}; a label can be wrong only if there "
+            "are at least two.\nHint: pass the rows of all classes together."
+        )
+    return classes, codes.astype(np.intp)
+
+
+def check_groups(groups: ArrayLike, n: int, owner: str) -> IntArray:
+    """Return a number for each row, the same for rows of one group."""
+    values = np.asarray(groups)
+    if values.shape != (n,):
+        raise InvalidInputError(
+            f"groups passed to {owner} must hold one value for each of the {n} rows. Got shape {values.shape}."
+        )
+    names, numbers = np.unique(values, return_inverse=True)
+    if len(names) < 2:
+        raise InvalidInputError(
+            f"groups passed to {owner} puts all {n} rows into one group, so that none can vouch for another.\n"
+            "Hint: leave out groups if the rows are independent."
+        )
+    return numbers.astype(np.intp)
+
+
+def check_clean(clean: ArrayLike, n: int, owner: str) -> BoolArray:
+    """Return a mask of the verified rows, from a mask or from row numbers."""
+    values = np.asarray(clean)
+    mask = np.zeros(n, dtype=bool)
+    if values.dtype.kind == "b" and values.shape == (n,):
+        mask |= values
+    elif values.dtype.kind in "iu" and values.ndim == 1 and ((values >= 0) & (values < n)).all():
+        mask[values] = True
+    else:
+        raise InvalidInputError(
+            f"clean passed to {owner} must be a mask of the {n} rows, or row numbers from 0 to {n - 1}. "
+            f"Got shape {values.shape} of dtype {values.dtype}."
+        )
+    if mask.all() or not mask.any():
+        raise InvalidInputError(
+            f"clean passed to {owner} marks {'all' if mask.any() else 'none'} of the {n} rows.\n"
+            "Hint: mark the rows whose labels have been verified, and leave out clean if there are none."
+        )
+    return mask
+
+
+def check_estimator(estimator: Any, owner: str) -> None:
+    """Raise unless `estimator` can be cross-validated."""
+    if isinstance(estimator, FrozenEstimator):
+        raise InvalidParameterError(
+            f"The 'estimator' parameter of {owner} is frozen, and so cannot be cross-validated; its probabilities "
+            "of rows it was trained on repeat wrong labels.\n"
+            "Hint: pass the classifier itself, or proba with its out-of-fold probabilities."
+        )
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba")):
+        raise InvalidParameterError(
+            f"The 'estimator' parameter of {owner} must be a classifier with predict_proba. "
+            f"Got {estimator!r} instead.\n"
+            "Hint: wrap it, e.g. CalibratedClassifierCV(estimator)."
+        )

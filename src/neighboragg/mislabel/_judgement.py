@@ -1,0 +1,78 @@
+"""From label trust and a decision to the result that a person reads."""
+
+import numpy as np
+
+from neighboragg._typing import Array, BoolArray, FloatArray
+from neighboragg.mislabel._label_trust import LabelledRows, LabelTrust
+from neighboragg.mislabel._noise_rate import noise_rate_from_trust
+from neighboragg.mislabel._reasons import reasons_for
+from neighboragg.mislabel._reliability import best_other_class
+from neighboragg.mislabel._result import MislabelResult
+from neighboragg.mislabel._rules import Decision, label_p_values
+
+__all__ = ["judge"]
+
+# Neighbours of the given and of the suggested class that a result keeps.
+N_KEPT_NEIGHBORS = 5
+
+
+def judge(
+    data: LabelledRows,
+    fitted: LabelTrust,
+    classes: Array,
+    scores: FloatArray,
+    decision: Decision,
+    verified: BoolArray,
+    *,
+    rule: str,
+    notes: tuple[str, ...],
+) -> MislabelResult:
+    """Collect flags, suggestions, reasons and neighbours of the rows fitted on."""
+    codes, trust = data.codes, fitted.trust
+    other = best_other_class(trust, codes)
+    row = np.arange(len(codes))
+    kept = slice(N_KEPT_NEIGHBORS)
+    return MislabelResult(
+        mask=decision.mask,
+        scores=scores,
+        p_values=label_p_values(scores, verified),
+        given=classes[codes],
+        suggested=classes[other],
+        label_trust=trust[row, codes],
+        suggested_trust=trust[row, other],
+        trust=trust,
+        classes=classes,
+        reasons=_reasons(data, fitted, classes, decision.mask),
+        threshold=decision.threshold,
+        rule=rule,
+        noise_rate=noise_rate_from_trust(trust, codes),
+        given_neighbors=fitted.rows[row, codes, kept],
+        given_distances=fitted.distances[row, codes, kept],
+        suggested_neighbors=fitted.rows[row, other, kept],
+        suggested_distances=fitted.distances[row, other, kept],
+        promise=decision.promise,
+        notes=notes,
+    )
+
+
+def _reasons(
+    data: LabelledRows, fitted: LabelTrust, classes: Array, mask: BoolArray
+) -> tuple[tuple[str, ...], ...]:
+    """Reasons for the flagged rows, and none for the others."""
+    opinions = {} if data.proba is None else {"classifier": data.proba}
+    opinions |= {opinion.name: opinion.proba for opinion in fitted.passes[-1].opinions}
+    flagged = np.flatnonzero(mask)
+    found = reasons_for(
+        flagged,
+        classes=classes,
+        codes=data.codes,
+        suggested=best_other_class(fitted.trust, data.codes),
+        trust=fitted.trust,
+        votes=fitted.votes,
+        opinions=opinions,
+        distances=fitted.distances[:, :, 0].min(axis=1),
+    )
+    reasons: list[tuple[str, ...]] = [()] * len(mask)
+    for i, reason in zip(flagged, found, strict=True):
+        reasons[i] = reason
+    return tuple(reasons)

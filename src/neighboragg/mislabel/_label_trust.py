@@ -1,0 +1,298 @@
+"""Label trust in passes: pool out-of-sample evidence, weight every row by its own trust, and pool again."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg.aggregators import log_evidence
+from neighboragg.aggregators._base import softmax
+from neighboragg.aggregators._opinion_pool import centred, pool_weights
+from neighboragg.mislabel._class_neighbors import UngroupedNeighbors, nearest_overall
+from neighboragg.mislabel._opinions import CrossFitted, Scaling, own_opinions
+
+__all__ = ["LabelTrust", "LabelledRows", "fit_label_trust", "relative_trust"]
+
+# Added to probabilities: votes of exactly zero must not veto a class.
+PROBA_FLOOR = 1e-2
+TRUST_FLOOR = 1e-30
+# Distances are taken to rows whose given label is trusted at least half as much as the best.
+RELIABLE = 0.5
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows with labels to judge, and how to judge them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    codes : ndarray of shape (n,)
+        Given labels as positions in the class axis.
+    n_classes : int
+    proba : ndarray of shape (n, C) or None
+        Out-of-fold probabilities of a classifier.
+    groups : ndarray of shape (n,)
+        Rows of one group do not vouch for each other.
+    folds : ndarray of shape (n,)
+        Fold of each row; groups are whole.
+    n_neighbors : int
+    own_models, boosting : bool
+        Whose opinions to ask beside the neighbours'.
+    seed : int
+    n_jobs : int or None
+    """
+
+    X: FloatArray
+    codes: IntArray
+    n_classes: int
+    proba: FloatArray | None
+    groups: IntArray
+    folds: Array
+    n_neighbors: int
+    own_models: bool
+    boosting: bool
+    seed: int
+    n_jobs: int | None
+
+    def neighbors(self, weight: FloatArray) -> UngroupedNeighbors:
+        """The reliable rows, to search."""
+        return UngroupedNeighbors(
+            self.X,
+            self.codes,
+            self.groups,
+            weight > RELIABLE,
+            n_classes=self.n_classes,
+            n_neighbors=self.n_neighbors,
+            n_jobs=self.n_jobs,
+        )
+
+    def ask_models(self, vectors: FloatArray, weight: FloatArray) -> list[CrossFitted]:
+        """Opinions of own models trained with weights on standardised rows."""
+        if not self.own_models:
+            return []
+        grouped = len(np.unique(self.groups)) < len(self.groups)
+        return own_opinions(
+            vectors,
+            self.codes,
+            self.n_classes,
+            weight,
+            self.folds,
+            grouped=grouped,
+            boosting=self.boosting,
+            seed=self.seed,
+            n_jobs=self.n_jobs,
+        )
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass: whom it asks, what it learned from them, and what it says of the rows themselves."""
+
+    weight: FloatArray
+    neighbors: UngroupedNeighbors
+    opinions: list[CrossFitted]
+    far: float
+    offset: float
+    slopes: FloatArray
+    trust: FloatArray
+
+
+@dataclass(frozen=True)
+class LabelTrust:
+    """Trust in every class for the rows fitted on, and what it takes to score further rows.
+
+    Parameters
+    ----------
+    trust : ndarray of shape (n, C)
+    passes : list of Pass
+    distances, rows : ndarray of shape (n, C, K)
+        Nearest rows of each class, not of the row's own group; (inf, -1) where there are fewer.
+    votes : ndarray of shape (n, C)
+        How many of the K nearest overall carry each label.
+    temperature : ndarray of shape (1,)
+        Weight of the summed log trust of the passes.
+    scaling : Scaling
+        Of the rows that own models see.
+    """
+
+    trust: FloatArray
+    passes: list[Pass]
+    distances: FloatArray
+    rows: IntArray
+    votes: FloatArray
+    temperature: FloatArray
+    scaling: Scaling
+
+    def trust_of(self, X: FloatArray, proba: FloatArray | None) -> FloatArray:
+        """Trust in every class for new rows, shape (m, C)."""
+        with _single_threaded():
+            vectors = self.scaling.of(X)
+            first = self.passes[0]
+            distances, rows = first.neighbors.of_new_rows(X)
+            nearest = nearest_overall(distances, rows, distances.shape[2])
+            results = []
+            for one in self.passes:
+                near = distances if one is first else one.neighbors.of_new_rows(X)[0]
+                said = [*_given(proba), *(opinion.ask(vectors) for opinion in one.opinions)]
+                votes = (nearest * one.weight[rows]).sum(axis=2)
+                tensor = _evidence(said, near, votes, one.far, one.offset)
+                results.append(softmax(tensor @ one.slopes))
+            return softmax(_combined(results) @ self.temperature)
+
+
+def fit_label_trust(
+    data: LabelledRows, n_passes: int, report: Callable[[str], None] = lambda message: None
+) -> LabelTrust:
+    """Estimate the trust in every class of labelled rows, some of whose labels are wrong.
+
+    Parameters
+    ----------
+    data : LabelledRows
+    n_passes : int
+        After each, every row is weighted by its relative trust t_y / max_c t_c.
+    report : callable
+        Told of every pass.
+
+    Returns
+    -------
+    result : LabelTrust
+
+    Notes
+    -----
+    Evidence f_e(x, c): log(p_c + 0.01) of the given probabilities and of each own model; minus the mean log
+    distance to the 1, K/4 and K nearest rows of class c; log(1 + weight of class c among the K nearest). Each is
+    centred over classes and scaled to unit variance; t_c ∝ exp(Σ θ_e f_e), θ = argmin Σ −w log t_y + ‖θ‖². The
+    passes are combined by their geometric mean, with one temperature.
+    """
+    with _single_threaded():
+        scaling = Scaling.fit(data.X)
+        vectors = scaling.of(data.X)
+        weight: FloatArray = np.ones(len(data.codes))
+        neighbors = data.neighbors(weight)
+        distances, rows = neighbors.of_own_rows()
+        nearest = nearest_overall(distances, rows, data.n_neighbors)
+        passes: list[Pass] = []
+        for number in range(1, n_passes + 1):
+            near = distances
+            if passes:
+                weight = relative_trust(passes[-1].trust, data.codes)
+                neighbors = data.neighbors(weight)
+                near = neighbors.of_own_rows()[0]
+            votes = (nearest * weight[rows]).sum(axis=2)
+            passes.append(_fit_pass(data, vectors, weight, neighbors, near, votes))
+            report(
+                f"pass {number} of {n_passes}: {int((weight > RELIABLE).sum())} of {len(weight)} rows reliable"
+            )
+        combined = _combined([one.trust for one in passes])
+        temperature = _sane_weights(combined, data.codes, _has_kin(distances, data.codes))
+    return LabelTrust(
+        softmax(combined @ temperature),
+        passes,
+        distances,
+        rows,
+        nearest.sum(axis=2),
+        temperature,
+        scaling,
+    )
+
+
+def relative_trust(trust: FloatArray, codes: IntArray) -> FloatArray:
+    """How far the given label is trusted, relative to the most trusted one: t_y / max_c t_c."""
+    # Not zero, so that a weighted model always has rows to learn from.
+    return np.maximum(trust[np.arange(len(codes)), codes] / trust.max(axis=1), 1e-6)
+
+
+def _fit_pass(
+    data: LabelledRows,
+    vectors: FloatArray,
+    weight: FloatArray,
+    neighbors: UngroupedNeighbors,
+    distances: FloatArray,
+    votes: FloatArray,
+) -> Pass:
+    opinions = data.ask_models(vectors, weight)
+    finite = distances[np.isfinite(distances)]
+    far = float(finite.max(initial=0.0)) or 1.0
+    nearest = np.minimum(distances[:, :, 0].min(axis=1), far)
+    # The second term keeps log distances bounded where more than half of the rows have a twin.
+    offset = 0.05 * float(np.median(nearest)) + 1e-6 * far
+    said = [*_given(data.proba), *(opinion.proba for opinion in opinions)]
+    tensor = _evidence(said, distances, votes, far, offset)
+    scale = tensor.std(axis=(0, 1)) + 1e-12
+    tensor /= scale
+    theta = _sane_weights(tensor, data.codes, weight * _has_kin(distances, data.codes))
+    return Pass(weight, neighbors, opinions, far, offset, theta / scale, softmax(tensor @ theta))
+
+
+def _has_kin(distances: FloatArray, codes: IntArray) -> FloatArray:
+    """1 for a row of whose class there is another to find, else 0.
+
+    Where there is none, the very lack of neighbours would tell the pool what the given label is.
+    """
+    return np.isfinite(distances[np.arange(len(codes)), codes, 0]).astype(np.float64)
+
+
+def _sane_weights(tensor: FloatArray, codes: IntArray, weight: FloatArray) -> FloatArray:
+    """Weights of the pool; if they contradict the experts on the whole, without those below zero.
+
+    Leaving a row out makes its class rarer around it. Where rows are few and say little, that alone would
+    teach a pool to believe the opposite of what its experts say.
+    """
+    theta = pool_weights(tensor, codes, sample_weight=weight)
+    if theta.sum() >= 0:
+        return theta
+    used = np.flatnonzero(theta >= 0)
+    theta = np.zeros_like(theta)
+    while len(used):
+        partial = pool_weights(tensor[:, :, used], codes, sample_weight=weight)
+        if (partial >= 0).all():
+            theta[used] = partial
+            break
+        used = used[partial >= 0]
+    return theta
+
+
+def _evidence(
+    probabilities: Sequence[FloatArray], distances: FloatArray, votes: FloatArray, far: float, offset: float
+) -> FloatArray:
+    """Centred log-evidence of every expert, shape (n, C, E)."""
+    k = distances.shape[2]
+    counts = sorted({1, max(1, k // 4), k})
+    experts = [
+        *(np.log(proba + PROBA_FLOOR)[:, :, None] for proba in probabilities),
+        log_evidence(_filled(distances, far), counts, offset),
+        np.log1p(votes)[:, :, None],
+    ]
+    return centred(np.concatenate(experts, axis=2))
+
+
+def _filled(distances: FloatArray, far: float) -> FloatArray:
+    """Missing neighbours at the distance of the last there is, or `far` if there is none."""
+    last = np.where(np.isinf(distances), 0.0, distances).max(axis=2)
+    last = np.where(np.isinf(distances[:, :, 0]), far, last)
+    return np.where(np.isinf(distances), last[:, :, None], distances)
+
+
+def _combined(results: Sequence[FloatArray]) -> FloatArray:
+    """Sum of log trust over passes as a tensor with one expert, whose weight is the temperature."""
+    return centred(np.log(np.stack(results) + TRUST_FLOOR).sum(axis=0)[:, :, None])
+
+
+def _given(proba: FloatArray | None) -> list[FloatArray]:
+    return [] if proba is None else [proba]
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The loaded matrix libraries; looking for them takes longer than a small fit."""
+    return ThreadpoolController()
+
+
+def _single_threaded() -> AbstractContextManager[object]:
+    """Matrix products on one thread: these are small, and more threads would mostly wait for each other."""
+    return _libraries().limit(limits=1, user_api="blas")

@@ -1,0 +1,205 @@
+"""What was found: flags, scores, suggestions and the evidence behind them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+
+from neighboragg._optional import import_extra
+from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
+from neighboragg.exceptions import FileFormatError
+from neighboragg.persistence import read_record, write_record
+
+__all__ = ["MislabelResult"]
+
+KIND = "MislabelResult"
+N_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MislabelResult:
+    """Labels judged one by one; made by :func:`find_mislabeled` and :class:`MislabelDetector`.
+
+    Parameters
+    ----------
+    mask : ndarray of bool of shape (n,)
+        True where the label is flagged.
+    scores : ndarray of shape (n,)
+        Reliability of each given label; low is suspicious.
+    p_values : ndarray of shape (n,)
+        Small is suspicious. If rows with verified labels were given, the conformal p-value against those:
+        (1 + number of verified scores at or below) / (m + 1). Otherwise the same against all other rows, that
+        is the rank of the score divided by n, which is conservative for a right label as wrong ones are among
+        those others. A verified row is compared with the rest of the verified rows.
+    given, suggested : ndarray of shape (n,)
+        The label as given, and the most trusted other one.
+    label_trust, suggested_trust : ndarray of shape (n,)
+        Trust in each of them.
+    trust : ndarray of shape (n, n_classes)
+        Trust in every class, columns as `classes`; rows sum to one.
+    classes : ndarray of shape (n_classes,)
+    reasons : tuple of tuple of str
+        What speaks against each flagged label; empty for the others.
+    threshold : float
+        A row is flagged if its score is below.
+    rule : str
+        How the threshold was chosen.
+    noise_rate : float
+        Estimated share of wrong labels; no upper bound, see :func:`noise_rate_from_trust`.
+    given_neighbors, suggested_neighbors : ndarray of shape (n, k)
+        Row numbers of the nearest rows with the given and with the suggested label; -1 where there are fewer.
+    given_distances, suggested_distances : ndarray of shape (n, k)
+        Their distances; inf where there are fewer.
+    promise : str
+        What the rule promises about false alarms.
+    notes : tuple of str
+        What else to know about these rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from neighboragg.mislabel import find_mislabeled
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[7] = 2
+    >>> result = find_mislabeled(X, y, budget=1)
+    >>> int(result.ranking[0]), int(result.suggested[7])
+    (7, 0)
+    >>> result.reasons[7][0]
+    'neighbours disagree (20 of 20 are 0)'
+    """
+
+    mask: BoolArray
+    scores: FloatArray
+    p_values: FloatArray
+    given: Array
+    suggested: Array
+    label_trust: FloatArray
+    suggested_trust: FloatArray
+    trust: FloatArray
+    classes: Array
+    reasons: tuple[tuple[str, ...], ...]
+    threshold: float
+    rule: str
+    noise_rate: float
+    given_neighbors: IntArray
+    given_distances: FloatArray
+    suggested_neighbors: IntArray
+    suggested_distances: FloatArray
+    promise: str
+    notes: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.mask)
+
+    def __repr__(self) -> str:
+        return f"MislabelResult(n_flagged={self.n_flagged}, n_rows={len(self)}, rule={self.rule!r})"
+
+    @property
+    def n_flagged(self) -> int:
+        """Number of flagged labels."""
+        return int(self.mask.sum())
+
+    @property
+    def ranking(self) -> IntArray:
+        """All row numbers, the most suspicious first; equal scores in the order of rows."""
+        return np.argsort(self.scores, kind="stable")
+
+    def summary(self) -> str:
+        """What was found, in a few lines of text."""
+        n = len(self)
+        lines = [
+            f"{self.n_flagged:,} of {n:,} labels flagged ({self.n_flagged / n:.1%}) by the rule {self.rule!r}.",
+            self.promise,
+            f"Estimated share of wrong labels: {self.noise_rate:.1%} (an estimate, not a bound).",
+        ]
+        if self.n_flagged:
+            lines += ["Most frequent among the flags:", *self._pairs(), "Most suspicious:", *self._worst()]
+        lines += [f"Note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with one line per row, in the order of rows.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            Columns given, suggested, flagged, score, p_value, label_trust, suggested_trust, reasons (joined by
+            semicolons).
+        """
+        pandas = import_extra("pandas", extra="cli", purpose="MislabelResult.to_frame")
+        return pandas.DataFrame(
+            {
+                "given": self.given,
+                "suggested": self.suggested,
+                "flagged": self.mask,
+                "score": self.scores,
+                "p_value": self.p_values,
+                "label_trust": self.label_trust,
+                "suggested_trust": self.suggested_trust,
+                "reasons": ["; ".join(reasons) for reasons in self.reasons],
+            }
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the result to one file, without pickle.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        write_record(path, KIND, self.to_record())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a result that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        result : MislabelResult
+        """
+        kind, record = read_record(path)
+        if kind != KIND:
+            raise FileFormatError(
+                f"{str(path)!r} holds a {kind!r}, not a MislabelResult.\nHint: neighboragg.load(path)."
+            )
+        return cls.from_record(record)
+
+    def to_record(self) -> dict[str, Any]:
+        """Everything as numbers, strings and arrays."""
+        record = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        # Lines without a reason are many, and need not be written.
+        record["reasons"] = [list(self.reasons[i]) for i in np.flatnonzero(self.mask)]
+        record["notes"] = list(self.notes)
+        return record
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`to_record`."""
+        reasons: list[tuple[str, ...]] = [()] * len(record["mask"])
+        for i, found in zip(np.flatnonzero(record["mask"]), record["reasons"], strict=True):
+            reasons[i] = tuple(found)
+        return cls(**{**record, "reasons": tuple(reasons), "notes": tuple(record["notes"])})
+
+    def _pairs(self) -> list[str]:
+        codes = np.searchsorted(self.classes, self.given[self.mask]) * len(self.classes)
+        codes += np.searchsorted(self.classes, self.suggested[self.mask])
+        pairs, counts = np.unique(codes, return_counts=True)
+        names = self.classes.tolist()
+        return [
+            f"  given {names[pair // len(names)]!r}, suggested {names[pair % len(names)]!r}: {count:,}"
+            for pair, count in sorted(zip(pairs, counts, strict=True), key=lambda item: -item[1])[:N_SHOWN]
+        ]
+
+    def _worst(self) -> list[str]:
+        ranked = self.ranking
+        given, suggested = self.given.tolist(), self.suggested.tolist()
+        return [
+            f"  row {i}: given {given[i]!r}, suggested {suggested[i]!r}; {'; '.join(self.reasons[i])}"
+            for i in ranked[self.mask[ranked]][:N_SHOWN]
+        ]

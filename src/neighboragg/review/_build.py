@@ -1,0 +1,103 @@
+"""From a table and what was found in it to a review set."""
+
+from typing import Any
+
+import numpy as np
+
+from neighboragg._optional import import_extra
+from neighboragg._typing import IntArray
+from neighboragg.mislabel import MislabelResult
+from neighboragg.review._items import Neighbour, ReviewItem, ReviewSet, Scalar
+
+__all__ = ["build_review_set"]
+
+N_NEIGHBOURS = 5
+
+
+def build_review_set(
+    frame: Any,
+    result: MislabelResult,
+    *,
+    n_audit: int = 50,
+    title: str = "Label review",
+    random_state: int = 0,
+) -> ReviewSet:
+    """Put flagged rows, a random sample of the others, and their neighbours together for review.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The rows that were judged, without the label column, in the same order.
+    result : MislabelResult
+    n_audit : int, default=50
+        Rows drawn at random from those not flagged, from which the errors left are estimated.
+    title : str, default="Label review"
+    random_state : int, default=0
+        Draws the audit rows.
+
+    Returns
+    -------
+    review_set : ReviewSet
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from neighboragg.mislabel import find_mislabeled
+    >>> from neighboragg.review import build_review_set
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> result = find_mislabeled(X.to_numpy(), y.to_numpy(), budget=3)
+    >>> review_set = build_review_set(X, result, n_audit=10)
+    >>> len(review_set.flagged), len(review_set.audit)
+    (3, 10)
+    """
+    flagged = result.ranking[result.mask[result.ranking]]
+    others = np.flatnonzero(~result.mask)
+    rng = np.random.default_rng(random_state)
+    audit = np.sort(rng.permutation(others)[:n_audit])
+    columns = tuple(str(name) for name in frame.columns)
+    items = [_item(frame, result, int(row), "flagged") for row in flagged]
+    items += [_item(frame, result, int(row), "audit") for row in audit]
+    return ReviewSet(
+        classes=tuple(str(label) for label in result.classes.tolist()),
+        n_rows=len(result),
+        n_flagged=result.n_flagged,
+        items=tuple(items),
+        columns=() if columns == ("text",) else columns,
+        title=title,
+    )
+
+
+def _item(frame: Any, result: MislabelResult, row: int, queue: str) -> ReviewItem:
+    return ReviewItem(
+        row=row,
+        content=_content(frame, row),
+        given=str(result.given[row]),
+        suggested=str(result.suggested[row]),
+        score=float(result.scores[row]),
+        trust=tuple(float(value) for value in result.trust[row]),
+        reasons=tuple(result.reasons[row]),
+        given_neighbours=_neighbours(frame, result.given_neighbors[row], result.given_distances[row]),
+        suggested_neighbours=_neighbours(
+            frame, result.suggested_neighbors[row], result.suggested_distances[row]
+        ),
+        queue=queue,
+    )
+
+
+def _neighbours(frame: Any, rows: IntArray, distances: Any) -> tuple[Neighbour, ...]:
+    pairs = zip(rows[:N_NEIGHBOURS].tolist(), distances[:N_NEIGHBOURS].tolist(), strict=True)
+    return tuple(Neighbour(row, distance, _content(frame, row)) for row, distance in pairs if row >= 0)
+
+
+def _content(frame: Any, row: int) -> dict[str, Scalar]:
+    values = frame.iloc[row]
+    return {str(name): _scalar(value) for name, value in zip(frame.columns, values.tolist(), strict=True)}
+
+
+def _scalar(value: Any) -> Scalar:
+    """A value that JSON knows; anything else as its text."""
+    pandas = import_extra("pandas", extra="cli", purpose="A review set from a table")
+    if pandas.isna(value):
+        return None
+    value = value.item() if hasattr(value, "item") else value
+    return value if isinstance(value, str | bool | int | float) else str(value)

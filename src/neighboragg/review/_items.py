@@ -1,0 +1,186 @@
+"""What is reviewed: rows with their labels, their evidence and their neighbours."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from neighboragg.review._checks import check_item, check_review_set
+
+__all__ = ["Neighbour", "ReviewItem", "ReviewSet", "Scalar"]
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A row of one class near a reviewed row.
+
+    Parameters
+    ----------
+    row : int
+        Position in the original data.
+    distance : float
+        Distance to the reviewed row.
+    content : dict
+        As in `ReviewItem`.
+
+    Examples
+    --------
+    >>> from neighboragg.review import Neighbour
+    >>> Neighbour(row=7, distance=0.25, content={"length": 4.9}).distance
+    0.25
+    """
+
+    row: int
+    distance: float
+    content: Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewItem:
+    """One row to decide about, with the evidence for and against its label.
+
+    Parameters
+    ----------
+    row : int
+        Position in the original data; each row occurs once in a review set.
+    content : dict
+        Column to value for a table, ``{"text": …}`` or ``{"image": path}``, the path relative to the folder of
+        images. None and NaN stand for a missing value.
+    given, suggested : str
+        The label in the data and the label the evidence speaks for. Equal only where nothing speaks against
+        the given one.
+    score : float
+        How far the label is to be trusted: low is suspicious.
+    trust : tuple of float, shape (n_classes,)
+        Trust in each class, in the order of the classes of the review set.
+    reasons : tuple of str, default=()
+        Sentences that say why the row is here.
+    given_neighbours, suggested_neighbours : tuple of Neighbour, default=()
+        The nearest rows of the given and of the suggested class, nearest first.
+    queue : {"flagged", "audit"}, default="flagged"
+        Flagged rows are suspicious. The audit rows are a simple random sample of the rows *not* flagged.
+
+    Examples
+    --------
+    >>> from neighboragg.review import ReviewItem
+    >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0, trust=(0.9, 0.1))
+    >>> item.kind
+    'text'
+    """
+
+    row: int
+    content: Mapping[str, Scalar]
+    given: str
+    suggested: str
+    score: float
+    trust: tuple[float, ...]
+    reasons: tuple[str, ...] = ()
+    given_neighbours: tuple[Neighbour, ...] = ()
+    suggested_neighbours: tuple[Neighbour, ...] = ()
+    queue: str = "flagged"
+
+    @property
+    def kind(self) -> str:
+        """One of table, text and image."""
+        keys = tuple(self.content)
+        return keys[0] if keys in (("text",), ("image",)) else "table"
+
+    @property
+    def neighbours(self) -> tuple[Neighbour, ...]:
+        """Neighbours of both classes."""
+        return self.given_neighbours + self.suggested_neighbours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewSet:
+    """Rows to review, and the data set they come from.
+
+    Parameters
+    ----------
+    classes : tuple of str
+        Every label a row may get.
+    n_rows : int
+        Number of rows of the data set.
+    n_flagged : int
+        Number of flagged rows of the data set; the items may hold fewer.
+    items : tuple of ReviewItem
+        The rows to review.
+    columns : tuple of str, default=()
+        Columns of a table, in the order to show them.
+    sample_size : int, default=50
+        Size of the random sample of the flagged items from which their precision is estimated, cut to their
+        number. It is part of the set because it must be fixed before the review begins.
+    seed : int, default=0
+        Seed of the random order of the items, hence of that sample.
+    title : str, default="Label review"
+        Heading of the page.
+
+    See Also
+    --------
+    load_review_set : Read one from a file.
+    review_statistics : What the decisions show.
+
+    Notes
+    -----
+    *Random order:* items are sorted by the SHA-256 digest of ``"seed:row"``. The order depends on neither
+    labels nor scores, and is the same after a restart and for all reviewers.
+
+    Examples
+    --------
+    >>> from neighboragg.review import ReviewItem, ReviewSet
+    >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0, trust=(0.9, 0.1))
+    >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=100, n_flagged=1, items=(item,))
+    >>> len(review_set.flagged), len(review_set.audit)
+    (1, 0)
+    """
+
+    classes: tuple[str, ...]
+    n_rows: int
+    n_flagged: int
+    items: tuple[ReviewItem, ...]
+    columns: tuple[str, ...] = ()
+    sample_size: int = 50
+    seed: int = 0
+    title: str = "Label review"
+
+    def __post_init__(self) -> None:
+        for item in self.items:
+            check_item(item, self)
+        check_review_set(self)
+
+    @property
+    def flagged(self) -> tuple[ReviewItem, ...]:
+        """Flagged items, most suspicious first."""
+        chosen = [item for item in self.items if item.queue == "flagged"]
+        return tuple(sorted(chosen, key=lambda item: (item.score, item.row)))
+
+    @property
+    def sample(self) -> tuple[ReviewItem, ...]:
+        """The first `sample_size` of the flagged items in random order."""
+        return self._shuffled("flagged")[: self.sample_size]
+
+    @property
+    def audit(self) -> tuple[ReviewItem, ...]:
+        """Audit items in random order."""
+        return self._shuffled("audit")
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of all that decisions rest on: data size, classes, rows, labels and the sampling plan."""
+        plan = [
+            list(self.classes),
+            int(self.n_rows),
+            int(self.n_flagged),
+            int(self.sample_size),
+            int(self.seed),
+        ]
+        rows = [[int(item.row), item.queue, item.given, item.suggested] for item in self.items]
+        return hashlib.sha256(json.dumps([plan, sorted(rows)]).encode()).hexdigest()
+
+    def _shuffled(self, queue: str) -> tuple[ReviewItem, ...]:
+        chosen = [item for item in self.items if item.queue == queue]
+        return tuple(
+            sorted(chosen, key=lambda item: hashlib.sha256(f"{self.seed}:{item.row}".encode()).digest())
+        )

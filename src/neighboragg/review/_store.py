@@ -1,0 +1,304 @@
+"""Decisions, kept in SQLite the moment they are made."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from neighboragg._validation import check_choice
+from neighboragg.exceptions import FileFormatError, InvalidInputError
+from neighboragg.review._database import Database
+from neighboragg.review._decision import ACTIONS, Decision, DecisionConflictError
+from neighboragg.review._items import ReviewSet
+
+__all__ = ["DecisionStore"]
+
+_COLUMNS = "id, item, action, label, reviewer, time, based_on, undoes"
+
+
+class DecisionStore:
+    """Append-only log of decisions about a review set, in one SQLite file.
+
+    Parameters
+    ----------
+    path : path-like
+        The SQLite file, on a local disk.
+    review_set : ReviewSet
+        What the decisions are about. A file that belongs to another review set is refused.
+    create : bool, default=True
+        Whether to make the file if it does not exist.
+    clock : callable, default=time.time
+        Seconds since 1970; the time of every decision and lease, whoever the reviewer.
+
+    Notes
+    -----
+    Nothing is ever changed or deleted: an undo is an entry too. The decision in force is the last one that is
+    not undone. Every decision names the version of the row it was based on, the number of the row's last
+    entry; if that is no longer the last, the decision is refused (`DecisionConflictError`). Entries are on disk
+    when the call returns (write-ahead log, synchronous=FULL). Several threads and several processes of one
+    machine may use one file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from neighboragg.review import DecisionStore, ReviewItem, ReviewSet
+    >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0, trust=(0.9, 0.1))
+    >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=100, n_flagged=1, items=(item,))
+    >>> with tempfile.TemporaryDirectory() as folder, DecisionStore(Path(folder) / "d.sqlite", review_set) as store:
+    ...     decision = store.record(3, action="relabel", label="cat", reviewer="Ada", based_on=0)
+    ...     store.current()[3].label
+    'cat'
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        review_set: ReviewSet,
+        *,
+        create: bool = True,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.path = Path(path)
+        self._given = {int(item.row): item.given for item in review_set.items}
+        self._classes = frozenset(review_set.classes)
+        self._clock = clock
+        if not create and not self.path.exists():
+            raise FileFormatError(
+                f"There are no decisions at {path}.\nHint: review some rows first, or check the path."
+            )
+        self._database = Database(self.path)
+        try:
+            self._claim(review_set.fingerprint)
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise FileFormatError(f"{path} cannot be used as a decision store: {error}.") from error
+        except FileFormatError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        self._database.close()
+
+    def record(
+        self, row: int, *, action: str, reviewer: str, based_on: int, label: str | None = None
+    ) -> Decision:
+        """Append a decision.
+
+        Parameters
+        ----------
+        row : int
+            Row of the review set.
+        action : {"keep", "relabel", "skip", "unsure"}
+            What is decided. To relabel with the given label is to keep it.
+        reviewer : str
+            Who decides.
+        based_on : int
+            The version of the row the reviewer saw, as `version` returned it.
+        label : str or None, default=None
+            The new label; only for "relabel".
+
+        Returns
+        -------
+        decision : Decision
+            The entry. The same decision sent twice by one reviewer is entered once.
+
+        Raises
+        ------
+        DecisionConflictError
+            If the row has a newer version.
+        """
+        check_choice(action, "action", "DecisionStore.record", choices=ACTIONS)
+        if row not in self._given:
+            raise InvalidInputError(f"Row {row!r} is not in the review set.")
+        if action == "relabel" and label not in self._classes:
+            raise InvalidInputError(
+                f"Row {row}: the new label {label!r} is not among the {len(self._classes)} classes."
+            )
+        if action == "relabel" and label == self._given[row]:
+            action = "keep"
+        chosen = {"keep": self._given[row], "relabel": label}.get(action)
+        with self._database.transaction() as db:
+            latest = _latest(db, row)
+            if latest is None or latest.id == based_on:
+                # A version that never was is as stale as an old one, but has nothing to conflict with.
+                if latest is None and based_on != 0:
+                    raise InvalidInputError(f"Row {row} has no version {based_on!r}.")
+                db.execute("DELETE FROM leases WHERE item = ?", (row,))
+                return _append(db, row, action, chosen, reviewer, self._now(), based_on, None)
+            said = (latest.based_on, latest.action, latest.label, latest.reviewer)
+            if said == (based_on, action, chosen, reviewer):
+                return latest
+            raise DecisionConflictError(row, latest, _in_force(db, row))
+
+    def undo(self, decision_id: int, *, reviewer: str) -> Decision:
+        """Take back a decision that is in force.
+
+        Parameters
+        ----------
+        decision_id : int
+            Number of the entry.
+        reviewer : str
+            Who takes it back; only who made it may.
+
+        Returns
+        -------
+        decision : Decision
+            The entry of the undo. The decision before it, if any, is in force again.
+
+        Raises
+        ------
+        DecisionConflictError
+            If the row was decided anew since.
+        """
+        with self._database.transaction() as db:
+            found = _select(db, "decisions WHERE id = ? AND action <> 'undo'", (decision_id,))
+            if not found or found[0].reviewer != reviewer:
+                raise InvalidInputError(f"There is no decision {decision_id!r} of {reviewer} to undo.")
+            row = found[0].row
+            latest, in_force = _latest(db, row), _in_force(db, row)
+            assert latest is not None  # the decision found is an entry of this row
+            if latest.undoes == decision_id:
+                return latest
+            if in_force is None or in_force.id != decision_id:
+                raise DecisionConflictError(row, latest, in_force)
+            return _append(db, row, "undo", None, reviewer, self._now(), latest.id, decision_id)
+
+    def current(self) -> dict[int, Decision]:
+        """Return the decision in force for each row that has one."""
+        with self._database.reading() as db:
+            return {decision.row: decision for decision in _select(db, "current_decisions ORDER BY id")}
+
+    def log(self, row: int | None = None) -> list[Decision]:
+        """Return every entry, oldest first, or those about one row."""
+        with self._database.reading() as db:
+            if row is None:
+                return _select(db, "decisions ORDER BY id")
+            return _select(db, "decisions WHERE item = ? ORDER BY id", (row,))
+
+    def entry(self, decision_id: int) -> Decision | None:
+        """Return one entry of the log."""
+        with self._database.reading() as db:
+            found = _select(db, "decisions WHERE id = ?", (decision_id,))
+        return found[0] if found else None
+
+    def version(self, row: int) -> int:
+        """Return the version of a row: the number of its last entry, 0 without any."""
+        with self._database.reading() as db:
+            latest = _latest(db, row)
+        return 0 if latest is None else latest.id
+
+    def last_of(self, reviewer: str) -> Decision | None:
+        """Return the newest decision in force by one reviewer: what an undo would take back."""
+        with self._database.reading() as db:
+            found = _select(db, "current_decisions WHERE reviewer = ? ORDER BY id DESC LIMIT 1", (reviewer,))
+        return found[0] if found else None
+
+    def hand_out(self, rows: Sequence[int], *, session: str, seconds: float) -> int | None:
+        """Lease the first row that nobody else is looking at.
+
+        Parameters
+        ----------
+        rows : sequence of int
+            Rows in the order of preference.
+        session : str
+            Who gets the row: one browser. Its former lease ends.
+        seconds : float
+            How long other sessions are given other rows.
+
+        Returns
+        -------
+        row : int or None
+            If all are leased to others, the first: a lease is a courtesy, not a lock. None if `rows` is empty.
+        """
+        with self._database.transaction() as db:
+            now = self._clock()
+            taken = db.execute("SELECT item FROM leases WHERE session <> ? AND expires > ?", (session, now))
+            busy = {row for (row,) in taken}
+            row = next((row for row in rows if row not in busy), rows[0] if rows else None)
+            _lease(db, row, session, now, seconds)
+        return row
+
+    def look_at(self, row: int, *, session: str, seconds: float) -> str | None:
+        """Lease one row if it is free, and return the name of another reviewer who is looking at it."""
+        with self._database.transaction() as db:
+            now = self._clock()
+            other = db.execute(
+                "SELECT reviewer FROM leases JOIN sessions USING (session) "
+                "WHERE item = ? AND leases.session <> ? AND expires > ?",
+                (row, session, now),
+            ).fetchone()
+            _lease(db, row, session, now, seconds)
+        return None if other is None else str(other[0])
+
+    def reviewer(self, session: str) -> str:
+        """Return the name of the reviewer in a session; a new session gets the next free number."""
+        with self._database.transaction() as db:
+            found = db.execute("SELECT reviewer FROM sessions WHERE session = ?", (session,)).fetchone()
+            if found is None:
+                (count,) = db.execute("SELECT COUNT(*) FROM sessions").fetchone()
+                found = (f"reviewer {count + 1}",)
+                db.execute("INSERT INTO sessions VALUES (?, ?)", (session, found[0]))
+        return str(found[0])
+
+    def rename(self, session: str, reviewer: str) -> None:
+        """Give the reviewer in a session another name; entries made before keep the old one."""
+        with self._database.transaction() as db:
+            db.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?)", (session, reviewer))
+
+    def _claim(self, fingerprint: str) -> None:
+        """Tie a new file to the review set, and refuse the file of another."""
+        with self._database.transaction() as db:
+            db.execute("INSERT OR IGNORE INTO meta VALUES ('review_set', ?)", (fingerprint,))
+            (found,) = db.execute("SELECT value FROM meta WHERE key = 'review_set'").fetchone()
+        if found != fingerprint:
+            raise FileFormatError(
+                f"The decisions in {self.path} belong to another review set: its rows, labels, classes or "
+                "sampling plan differ.\nHint: give each review set its own store_path."
+            )
+
+    def _now(self) -> str:
+        moment = datetime.fromtimestamp(self._clock(), tz=UTC)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _lease(db: sqlite3.Connection, row: int | None, session: str, now: float, seconds: float) -> None:
+    """Give up the session's other leases, and take the row unless somebody else holds it."""
+    db.execute("DELETE FROM leases WHERE session = ? OR expires <= ?", (session, now))
+    if row is not None:
+        db.execute("INSERT OR IGNORE INTO leases VALUES (?, ?, ?)", (row, session, now + seconds))
+
+
+def _append(db: sqlite3.Connection, *entry: Any) -> Decision:
+    cursor = db.execute(
+        "INSERT INTO decisions (item, action, label, reviewer, time, based_on, undoes) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        entry,
+    )
+    return Decision(cursor.lastrowid or 0, *entry)
+
+
+def _select(db: sqlite3.Connection, source: str, values: tuple[Any, ...] = ()) -> list[Decision]:
+    return [Decision(*entry) for entry in db.execute(f"SELECT {_COLUMNS} FROM {source}", values)]
+
+
+def _latest(db: sqlite3.Connection, row: int) -> Decision | None:
+    found = _select(db, "decisions WHERE item = ? ORDER BY id DESC LIMIT 1", (row,))
+    return found[0] if found else None
+
+
+def _in_force(db: sqlite3.Connection, row: int) -> Decision | None:
+    found = _select(db, "current_decisions WHERE item = ?", (row,))
+    return found[0] if found else None

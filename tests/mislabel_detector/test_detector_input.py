@@ -1,0 +1,354 @@
+"""What may be passed, what may not, and whole messages."""
+
+import numpy as np
+import pandas
+import polars
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Perceptron
+
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.mislabel import MislabelDetector, find_mislabeled, label_reliability
+
+HALF = np.full((80, 2), 0.5)
+FAST = {"own_models": False, "n_neighbors": 5}
+UNIFORM_26 = np.full((1, 26), 1 / 26)
+
+
+def message_of(error_type, function, *args, **kwargs):
+    with pytest.raises(error_type) as error:
+        function(*args, **kwargs)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"rule": "best"}, "The 'rule' parameter of MislabelDetector must be one of 'budget', 'coverage', "
+         "'estimated', 'fdr'. Got 'best' instead."),
+        ({"reliability": "r"}, "The 'reliability' parameter of MislabelDetector must be one of 'margin', 'paper', "
+         "'trust'. Got 'r' instead."),
+        ({"duplicates": "drop"}, "The 'duplicates' parameter of MislabelDetector must be one of 'group', 'ignore'. "
+         "Got 'drop' instead."),
+        ({"alpha": 1.0}, "The 'alpha' parameter of MislabelDetector must be a number in (0, 1). Got 1.0 instead."),
+        ({"q": 0}, "The 'q' parameter of MislabelDetector must be a number in (0, 1). Got 0 instead."),
+        ({"noise_rate": 1.0}, "The 'noise_rate' parameter of MislabelDetector must be a number in [0, 1). "
+         "Got 1.0 instead."),
+        ({"n_passes": 0}, "The 'n_passes' parameter of MislabelDetector must be an int >= 1. Got 0 instead."),
+        ({"cv": 1}, "The 'cv' parameter of MislabelDetector must be an int >= 2. Got 1 instead."),
+        ({"n_neighbors": 2.5}, "The 'n_neighbors' parameter of MislabelDetector must be an int >= 1. "
+         "Got 2.5 instead."),
+        ({"verbose": -1}, "The 'verbose' parameter of MislabelDetector must be an int >= 0. Got -1 instead."),
+        ({"rule": "budget"}, "The 'budget' parameter of MislabelDetector must be an int >= 1. Got None instead."),
+        ({"rule": "budget", "budget": 81}, "The 'budget' parameter of MislabelDetector is 81, but there are only "
+         "80 rows to flag.\nHint: budget=80 flags them all."),
+        ({"estimator": Perceptron()}, "The 'estimator' parameter of MislabelDetector must be a classifier with "
+         "predict_proba. Got Perceptron() instead.\nHint: wrap it, e.g. CalibratedClassifierCV(estimator)."),
+        ({"estimator": FrozenEstimator(DummyClassifier())}, "The 'estimator' parameter of MislabelDetector is "
+         "frozen, and so cannot be cross-validated; its probabilities of rows it was trained on repeat wrong "
+         "labels.\nHint: pass the classifier itself, or proba with its out-of-fold probabilities."),
+    ],
+)  # fmt: skip
+def test_parameters_are_checked_in_fit(blobs, parameters, message):
+    detector = MislabelDetector(**parameters)
+    assert message_of(InvalidParameterError, detector.fit, blobs.X, blobs.y) == message
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y": ["a"] * 80}, "y passed to MislabelDetector has only the class 'a'; a label can be wrong only if "
+         "there are at least two.\nHint: pass the rows of all classes together."),
+        ({"y": np.arange(79) % 2}, "X and y passed to MislabelDetector must have the same number of rows. "
+         "Got 80 and 79."),
+        ({"y": np.where(np.arange(80) < 3, np.nan, 1.0)}, "y passed to MislabelDetector contains NaN or "
+         "infinity.\nHint: drop the rows without a label."),
+        ({"X": np.empty((0, 3)), "y": []}, "X passed to MislabelDetector has no rows."),
+        ({"proba": np.full((80, 3), 1 / 3)}, "proba passed to MislabelDetector has 3 columns, but there are 2 "
+         "classes.\nHint: columns must follow classes_, one per class, as predict_proba returns them."),
+        ({"proba": HALF[:70]}, "proba passed to MislabelDetector has 70 rows, but X has 80."),
+        ({"proba": HALF * 3}, "Rows of proba passed to MislabelDetector must sum to 1. Row 0 sums to 3.\n"
+         "Hint: pass probabilities, not logits or votes."),
+        ({"groups": np.arange(79)}, "groups passed to MislabelDetector must hold one value for each of the 80 "
+         "rows. Got shape (79,)."),
+        ({"groups": ["p"] * 80}, "groups passed to MislabelDetector puts all 80 rows into one group, so that none "
+         "can vouch for another.\nHint: leave out groups if the rows are independent."),
+        ({"clean": [1, 80]}, "clean passed to MislabelDetector must be a mask of the 80 rows, or row numbers from "
+         "0 to 79. Got shape (2,) of dtype int64."),
+        ({"clean": [-1]}, "clean passed to MislabelDetector must be a mask of the 80 rows, or row numbers from "
+         "0 to 79. Got shape (1,) of dtype int64."),
+        ({"clean": [True, False]}, "clean passed to MislabelDetector must be a mask of the 80 rows, or row numbers "
+         "from 0 to 79. Got shape (2,) of dtype bool."),
+        ({"clean": np.zeros(80, dtype=bool)}, "clean passed to MislabelDetector marks none of the 80 rows.\n"
+         "Hint: mark the rows whose labels have been verified, and leave out clean if there are none."),
+        ({"clean": np.arange(80)}, "clean passed to MislabelDetector marks all of the 80 rows.\n"
+         "Hint: mark the rows whose labels have been verified, and leave out clean if there are none."),
+        ({"rule": "fdr"}, "MislabelDetector with rule='fdr' needs rows whose labels have been verified.\n"
+         "Hint: fit(X, y, clean=rows) with a random sample of right labels, or choose another rule."),
+        ({"estimator": DummyClassifier(), "proba": HALF}, "MislabelDetector got both an estimator and proba.\n"
+         "Hint: pass the estimator to have it cross-validated here, or out-of-fold proba, not both."),
+    ],
+)  # fmt: skip
+def test_data_are_checked(blobs, changes, message):
+    arguments = {"X": blobs.X, "y": blobs.y, **changes}
+    assert message_of(InvalidInputError, find_mislabeled, **arguments) == message
+
+
+def test_budget_counts_only_rows_that_may_be_flagged(blobs):
+    found = message_of(
+        InvalidParameterError, find_mislabeled, blobs.X, blobs.y, budget=80, clean=np.arange(10)
+    )
+    assert found == (
+        "The 'budget' parameter of MislabelDetector is 80, but there are only 70 rows to flag.\n"
+        "Hint: budget=70 flags them all."
+    )
+
+
+def test_too_few_rows_for_alpha(blobs):
+    found = message_of(InvalidParameterError, find_mislabeled, blobs.X[35:45], blobs.y[35:45], alpha=0.05)
+    assert found == (
+        "The 'alpha' parameter of cmd_threshold must be a number in (1 / (N + 1), 1), which for N = 10 scores "
+        "begins above 0.09091. Got 0.05 instead.\nHint: pass a larger alpha, or at least 20 scores."
+    )
+
+
+def test_parameters_of_several_rules_need_a_rule(blobs):
+    found = message_of(InvalidParameterError, find_mislabeled, blobs.X, blobs.y, alpha=0.1, budget=3)
+    assert found == (
+        "find_mislabeled got parameters of several rules (coverage, budget) and no rule.\n"
+        "Hint: pass rule=, or only one of alpha (coverage), q (fdr) and budget."
+    )
+    result = find_mislabeled(blobs.X, blobs.y, rule="budget", alpha=0.1, budget=3, **FAST)
+    assert result.n_flagged == 3
+
+
+def test_missing_values_in_an_array_are_refused(blobs):
+    X = blobs.X.copy()
+    X[0, 0] = np.nan
+    assert message_of(ValueError, find_mislabeled, X, blobs.y).startswith(
+        "Input X contains NaN.\nMislabelDetector"
+    )
+
+
+def test_new_rows_are_checked(blobs):
+    with pytest.raises(NotFittedError):
+        MislabelDetector().predict(blobs.X, blobs.y)
+    detector = MislabelDetector(**FAST).fit(blobs.X, blobs.y)
+    check = detector.score_labels
+    assert message_of(InvalidInputError, check, blobs.X[:2, :2], ["left"] * 2) == (
+        "X passed to MislabelDetector has 2 features, but 3 were seen in fit."
+    )
+    assert message_of(InvalidInputError, check, blobs.X[:2], ["left"]) == (
+        "X and y passed to MislabelDetector must have the same number of rows. Got 2 and 1."
+    )
+    assert message_of(InvalidInputError, check, blobs.X[:1], ["up"]) == (
+        "y passed to MislabelDetector contains labels that are not among the 2 known classes: 'up'.\n"
+        "Hint: known classes are 'left', 'right'."
+    )
+    assert message_of(InvalidInputError, check, blobs.X[:1], ["left"], proba=HALF[:1]) == (
+        "MislabelDetector got proba, but fit had none.\n"
+        "Hint: pass probabilities of the same classifier to fit and for new rows, or to neither."
+    )
+    detector.fit(blobs.X, blobs.y, proba=HALF)
+    assert message_of(InvalidInputError, check, blobs.X[:1], ["left"]) == (
+        "MislabelDetector needs proba, as fit had proba.\n"
+        "Hint: pass probabilities of the same classifier to fit and for new rows, or to neither."
+    )
+    assert message_of(InvalidInputError, check, blobs.X[:1], ["left"], proba=HALF[:2]) == (
+        "proba passed to MislabelDetector has 2 rows, but X has 1."
+    )
+
+
+def test_label_reliability_is_checked():
+    assert message_of(InvalidParameterError, label_reliability, [[0.5, 0.5]], [0], kind="best") == (
+        "The 'kind' parameter of label_reliability must be one of 'margin', 'paper', 'trust'. Got 'best' instead."
+    )
+    assert message_of(InvalidInputError, label_reliability, [[1.0]], [0]) == (
+        "trust passed to label_reliability has 1 column; a label can be doubted only if there are two classes or "
+        "more."
+    )
+    assert message_of(InvalidInputError, label_reliability, UNIFORM_26, [26]) == (
+        "y_codes passed to label_reliability must lie in 0 to 25, one per column of trust. Got 26 at position 0.\n"
+        "Hint: classes, y_codes = np.unique(y, return_inverse=True)."
+    )
+
+
+def test_it_is_an_estimator():
+    detector = MislabelDetector(LogisticRegression(), rule="nonsense", alpha=3)
+    copy = clone(detector)
+    assert copy is not detector
+    assert copy.get_params()["alpha"] == 3
+    assert copy.set_params(estimator__C=2.0).estimator.C == 2.0
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("left", "right"), (0, 1), (-3, 10**12), (False, True), (0.0, 1.0), (np.str_("é"), np.str_("日本"))],
+    ids=str,
+)
+def test_labels_of_any_kind(blobs, names):
+    y = np.array(names)[(blobs.y == "right").astype(int)]
+    result = find_mislabeled(blobs.X, y, budget=2, **FAST)
+    assert np.flatnonzero(result.mask).tolist() == [3, 50]
+    assert result.given.dtype == result.suggested.dtype == result.classes.dtype == y.dtype
+    np.testing.assert_array_equal(result.given, y)
+    assert result.suggested[3] == names[0]
+    as_list = find_mislabeled(blobs.X.tolist(), y.tolist(), budget=2, **FAST)
+    np.testing.assert_array_equal(as_list.scores, result.scores)
+
+
+def test_the_names_of_labels_do_not_matter(blobs):
+    """Classes in the opposite order, so that columns and tie-breaks are turned around."""
+    first = find_mislabeled(blobs.X, blobs.y, **FAST)
+    turned = find_mislabeled(blobs.X, np.where(blobs.y == "left", "z", "a"), **FAST)
+    np.testing.assert_allclose(turned.scores, first.scores)
+    np.testing.assert_allclose(turned.trust, first.trust[:, ::-1])
+
+
+def test_single_precision_is_enough(blobs):
+    X = blobs.X.astype(np.float32)
+    single, double = (find_mislabeled(X.astype(kind), blobs.y, n_passes=1) for kind in ("f4", "f8"))
+    np.testing.assert_allclose(single.scores, double.scores, rtol=1e-6)
+
+
+def test_twenty_six_classes():
+    rng = np.random.default_rng(0)
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    y = np.repeat(letters, 8)
+    X = 4.0 * np.repeat(rng.normal(size=(26, 6)), 8, axis=0) + 0.5 * rng.normal(size=(208, 6))
+    y[100] = "a"
+    result = find_mislabeled(X, y, budget=1)
+    assert result.trust.shape == (208, 26)
+    assert np.flatnonzero(result.mask).tolist() == [100]
+    assert result.suggested[100] == "m"
+
+
+def test_a_class_with_one_row_is_suspicious_and_says_why(blobs):
+    y = blobs.true.astype("U9")
+    y[5] = "lfet"
+    result = find_mislabeled(blobs.X, y, budget=1)
+    assert np.flatnonzero(result.mask).tolist() == [5]
+    assert result.suggested[5] == "left"
+    assert result.reasons[5][0] == "only row of class 'lfet'"
+    assert (result.given_neighbors[5] == -1).all()
+    detector = MislabelDetector(LogisticRegression(), **FAST).fit(blobs.X, y)
+    assert detector.predict(blobs.X[6:8] + 0.01, ["left", "lfet"]).tolist() == [False, True]
+
+
+def test_classes_of_one_row_only_say_nothing(blobs):
+    result = find_mislabeled(blobs.X[:4], ["a", "b", "c", "d"])
+    np.testing.assert_allclose(result.trust, 0.25)
+    assert result.n_flagged == 0
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+@pytest.mark.parametrize(
+    "settings", [{}, {"estimator": LogisticRegression()}, FAST], ids=["own", "both", "fast"]
+)
+def test_few_rows(n, settings):
+    rng = np.random.default_rng(n)
+    y = np.arange(n) % 2
+    result = find_mislabeled(rng.normal(size=(n, 2)), y, budget=n, **settings)
+    assert np.isfinite(result.trust).all()
+    assert np.isfinite(result.scores).all()
+    assert all(result.reasons)
+
+
+def test_constant_and_huge_features_do_no_harm(blobs):
+    X = np.column_stack([blobs.X, np.full(80, 7.0)])
+    for rows in (X, X * 1e100):
+        result = find_mislabeled(rows, blobs.y, budget=2, n_passes=1)
+        assert np.flatnonzero(result.mask).tolist() == [3, 50]
+    # Nothing but constants, and told not to mind: finite, and no error.
+    said = find_mislabeled(np.ones((80, 2)), blobs.y, duplicates="ignore", n_passes=1)
+    assert np.isfinite(said.scores).all()
+
+
+def test_labels_at_random_do_not_turn_the_evidence_around():
+    """Leaving a row out makes its class rarer around it; the pool must not learn to believe the opposite."""
+    rng = np.random.default_rng(0)
+    correlations = []
+    for _ in range(40):
+        X, y = rng.normal(size=(14, 2)), np.arange(14) % 2
+        result = find_mislabeled(X, y, own_models=False, n_neighbors=3)
+        votes = (y[_nearest(X, 3)] == y[:, None]).mean(axis=1)
+        if np.ptp(result.scores) > 1e-9:
+            correlations.append(np.corrcoef(votes, result.scores)[0, 1])
+        else:
+            np.testing.assert_allclose(result.trust, 0.5)
+    assert 10 < len(correlations) < 30
+    assert np.mean(correlations) > 0.2
+
+
+def _nearest(X, k):
+    distance = ((X[:, None] - X) ** 2).sum(axis=2)
+    np.fill_diagonal(distance, np.inf)
+    return np.argsort(distance, axis=1)[:, :k]
+
+
+def test_tables_become_vectors(blobs):
+    frame = pandas.DataFrame(blobs.X, columns=["a", "b", "c"])
+    frame["colour"] = np.where(blobs.true == "left", "red", "blue")
+    frame.loc[10, "a"] = np.nan
+    detector = MislabelDetector(rule="budget", budget=2, own_models=False).fit(frame, blobs.y)
+    assert detector.n_features_in_ == 4
+    assert np.flatnonzero(detector.result_.mask).tolist() == [3, 50]
+    again = find_mislabeled(polars.from_pandas(frame), blobs.y, budget=2, own_models=False)
+    np.testing.assert_allclose(again.scores, detector.result_.scores)
+    objects = find_mislabeled(frame.to_numpy(dtype=object), blobs.y, budget=2, own_models=False)
+    np.testing.assert_allclose(objects.scores, detector.result_.scores)
+    assert detector.predict(frame[:2], ["right", "left"]).tolist() == [True, False]
+
+
+def test_an_estimator_sees_the_table_itself(blobs):
+    frame = pandas.DataFrame(blobs.X, columns=["a", "b", "c"])
+
+    class NeedsFrame(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            assert list(X.columns) == ["a", "b", "c"]
+            assert set(y) == {"left", "right"}
+            return super().fit(X, y, sample_weight)
+
+    detector = MislabelDetector(NeedsFrame(), **FAST).fit(frame, blobs.y)
+    assert detector.classifier_.proba.shape == (80, 2)
+    assert detector.predict(frame[:2], ["right", "left"]).tolist() == [True, False]
+
+
+def test_sparse_rows(blobs):
+    X = sparse.csr_matrix(np.maximum(blobs.X, 0))
+    detector = MislabelDetector(LogisticRegression(), rule="budget", budget=2, **FAST).fit(X, blobs.y)
+    assert np.flatnonzero(detector.result_.mask).tolist() == [3, 50]
+    assert detector.predict(X[:2], ["right", "left"]).tolist() == [True, False]
+
+
+def test_probabilities_that_are_none_are_refused(blobs):
+    class Broken(DummyClassifier):
+        def predict_proba(self, X):
+            return 2.0 * super().predict_proba(X)
+
+    assert message_of(InvalidInputError, find_mislabeled, blobs.X, blobs.y, estimator=Broken()) == (
+        "Rows of The output of predict_proba passed to MislabelDetector must sum to 1. Row 0 sums to 2.\n"
+        "Hint: pass probabilities, not logits or votes."
+    )
+
+
+def test_it_reports_its_steps(blobs, capsys):
+    find_mislabeled(blobs.X, blobs.y, verbose=1, budget=2, estimator=DummyClassifier(), **FAST)
+    assert capsys.readouterr().out == (
+        "[MislabelDetector] classifier cross-validated, accuracy 0.500\n"
+        "[MislabelDetector] pass 1 of 2: 80 of 80 rows reliable\n"
+        "[MislabelDetector] pass 2 of 2: 79 of 80 rows reliable\n"
+        "[MislabelDetector] 2 of 80 labels flagged\n"
+    )
+    find_mislabeled(blobs.X, blobs.y, **FAST)
+    assert capsys.readouterr().out == ""
+
+
+def test_random_state_may_be_a_generator_or_none(blobs):
+    for seed in (np.random.RandomState(0), None):
+        result = find_mislabeled(blobs.X, blobs.y, random_state=seed, budget=2, n_passes=1)
+        assert np.flatnonzero(result.mask).tolist() == [3, 50]

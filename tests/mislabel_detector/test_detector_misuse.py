@@ -1,0 +1,89 @@
+"""Probabilities of rows that the classifier was trained on are noticed, honest ones are not suspected."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import scale
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from neighboragg.datasets import add_label_noise
+from neighboragg.exceptions import TrustWarning
+from neighboragg.mislabel import MislabelDetector, find_mislabeled
+
+FAST = {"own_models": False, "n_passes": 1}
+
+
+@pytest.mark.parametrize("settings", [FAST, {"n_passes": 1}], ids=["neighbours", "models"])
+def test_an_overfitted_forest_is_noticed(digits, settings):
+    forest = RandomForestClassifier(50, random_state=0).fit(digits.X, digits.y)
+    with pytest.warns(TrustWarning) as caught:
+        find_mislabeled(digits.X, digits.y, proba=forest.predict_proba(digits.X), **settings)
+    (warning,) = [str(warning.message) for warning in caught]
+    agreeing = int((forest.predict(digits.X) == digits.y).sum())
+    own = warning.split("agrees in ")[1].split(".")[0]
+    assert 400 < int(own) < 460
+    assert warning == (
+        f"proba passed to MislabelDetector agrees with y in {agreeing} of 500 rows, while the best opinion of "
+        f"models and neighbours that have not seen the label agrees in {own}. It looks like predictions for rows "
+        "that the classifier was trained on, which repeat wrong labels.\n"
+        "Hint: proba=cross_val_predict(classifier, X, y, cv=5, method='predict_proba')."
+    )
+
+
+@pytest.mark.parametrize("load", [load_digits, load_breast_cancer])
+@pytest.mark.parametrize("rate", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestClassifier(30, random_state=0),
+        DecisionTreeClassifier(random_state=0),
+        KNeighborsClassifier(1),
+    ],
+    ids=["forest", "tree", "nearest"],
+)
+def test_out_of_fold_probabilities_are_not_suspected(load, rate, model):
+    X, y = load(return_X_y=True)
+    X, y = scale(X[:500]), add_label_noise(y[:500], rate=rate, random_state=0).y
+    proba = cross_val_predict(model, X, y, cv=5, method="predict_proba")
+    find_mislabeled(X, y, proba=proba, **FAST)
+
+
+def test_a_classifier_much_better_than_neighbours_is_not_suspected():
+    """Rings: neighbours overlap a lot, a kernel machine hardly errs, and that is no memory of labels."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, size=600)
+    angle, radius = rng.uniform(0, 2 * np.pi, size=600), 1.0 + 0.7 * y + 0.12 * rng.normal(size=600)
+    X = np.column_stack([radius * np.cos(angle), radius * np.sin(angle), 0.4 * rng.normal(size=(600, 6))])
+    decision = cross_val_predict(SVC(), X[:, :2], y, cv=5)
+    proba = np.where(decision[:, None] == [0, 1], 0.99, 0.01)
+    assert (decision == y).mean() > 0.99
+    find_mislabeled(X, y, proba=proba, **FAST)
+
+
+def test_few_rows_prove_nothing(blobs):
+    perfect = np.where(blobs.y[:, None] == ["left", "right"], 1.0, 0.0)
+    find_mislabeled(blobs.X, blobs.y, proba=perfect, **FAST)
+
+
+def test_an_estimator_is_never_suspected(digits):
+    find_mislabeled(digits.X, digits.y, estimator=KNeighborsClassifier(1), **FAST)
+
+
+def test_judging_the_fitted_rows_again_is_noticed(blobs):
+    detector = MislabelDetector(**FAST).fit(blobs.X, blobs.y)
+    with pytest.warns(TrustWarning) as caught:
+        detector.predict(blobs.X, blobs.y)
+    assert [str(warning.message) for warning in caught] == [
+        "X passed to MislabelDetector are the rows it was fitted on, which then vouch for themselves.\n"
+        "Hint: take result_.mask and result_.scores for these."
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        detector.predict(blobs.X + 0.01, blobs.y)
+        detector.predict(blobs.X[:5], blobs.y[:5])

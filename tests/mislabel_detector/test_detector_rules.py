@@ -1,0 +1,148 @@
+"""Which scores are flagged, what that promises, and what rows with verified labels change."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from neighboragg.mislabel import (
+    MislabelDetector,
+    benjamini_hochberg,
+    cmd_threshold,
+    conformal_p_values,
+    find_mislabeled,
+    label_reliability,
+)
+
+FAST = {"own_models": False, "n_passes": 1, "n_neighbors": 8}
+
+
+def test_budget_flags_exactly_the_lowest_scores(digits):
+    result = find_mislabeled(digits.X, digits.y, budget=30, **FAST)
+    assert result.rule == "budget"
+    assert result.n_flagged == 30
+    np.testing.assert_array_equal(np.flatnonzero(result.mask), np.sort(result.ranking[:30]))
+    assert result.threshold == result.scores[result.ranking[30]]
+    everything = find_mislabeled(digits.X, digits.y, budget=500, **FAST)
+    assert everything.mask.all()
+    assert everything.threshold == np.inf
+
+
+def test_budget_breaks_ties_by_position_and_estimated_does_not_break_them(blobs):
+    # Features that say nothing: all scores are zero.
+    constant = np.arange(80.0)[:, None]
+    groups = np.arange(80) < 40
+    left = np.where(groups, "left", "right")
+    for rule, flagged in ({"budget": 3}, [0, 1, 2]), ({}, []):
+        result = find_mislabeled(constant, left, groups=groups, own_models=False, **rule)
+        np.testing.assert_array_equal(result.scores, 0.0)
+        assert np.flatnonzero(result.mask).tolist() == flagged
+        np.testing.assert_array_equal(result.p_values, 1.0)
+
+
+def test_coverage_is_conformal_mislabel_detection(digits):
+    result = find_mislabeled(digits.X, digits.y, alpha=0.1, noise_rate=0.12, **FAST)
+    assert result.rule == "coverage"
+    assert result.threshold == cmd_threshold(result.scores, alpha=0.1, noise_rate=0.12)
+    np.testing.assert_array_equal(result.mask, result.scores < result.threshold)
+    assert result.promise == (
+        "At most 0.1 of the right labels are flagged, if at most 0.12 of all are wrong: up to 44 false alarms. "
+        "This is no precision."
+    )
+    assert (result.mask & ~digits.wrong).sum() <= 0.1 * (~digits.wrong).sum()
+    estimated = find_mislabeled(digits.X, digits.y, alpha=0.1, **FAST)
+    assert estimated.threshold == cmd_threshold(estimated.scores, alpha=0.1, noise_rate=estimated.noise_rate)
+
+
+def test_coverage_has_its_default_level(digits):
+    result = find_mislabeled(digits.X, digits.y, rule="coverage", **FAST)
+    assert result.threshold == cmd_threshold(result.scores, alpha=0.05, noise_rate=result.noise_rate)
+
+
+def test_p_values_rank_each_row_among_all_others(digits):
+    result = find_mislabeled(digits.X, digits.y, **FAST)
+    others = [np.delete(result.scores, i) for i in range(20)]
+    expected = [conformal_p_values(result.scores[i : i + 1], others[i])[0] for i in range(20)]
+    np.testing.assert_allclose(result.p_values[:20], expected)
+    assert result.p_values.min() == pytest.approx(1 / 500)
+
+
+@pytest.mark.parametrize("as_mask", [True, False])
+def test_discoveries_against_verified_rows(digits, as_mask):
+    verified = np.random.default_rng(0).permutation(np.flatnonzero(~digits.wrong))[:150]
+    mask = np.isin(np.arange(500), verified)
+    detector = MislabelDetector(rule="fdr", q=0.1, own_models=False).fit(
+        digits.X, digits.y, clean=mask if as_mask else verified
+    )
+    result = detector.result_
+    tested = conformal_p_values(result.scores[~mask], result.scores[mask])
+    np.testing.assert_allclose(result.p_values[~mask], tested)
+    np.testing.assert_array_equal(result.mask[~mask], benjamini_hochberg(tested, q=0.1))
+    assert not result.mask[mask].any()
+    np.testing.assert_array_equal(result.mask, ~mask & (result.scores < result.threshold))
+    assert result.n_flagged > 20
+    # A verified row is compared with the other 149.
+    first = verified[0]
+    rest = result.scores[np.setdiff1d(verified, [first])]
+    assert result.p_values[first] == pytest.approx(conformal_p_values(result.scores[[first]], rest)[0])
+    assert result.promise == (
+        "On average at most 0.1 of the flags are false alarms, if the 150 verified rows are a random sample of "
+        "the right labels. They allow to find no fewer than 24 at once."
+    )
+    flipped = (digits.y_new + 1) % 10
+    scores = detector.score_labels(digits.X_new, flipped)
+    expected = benjamini_hochberg(conformal_p_values(scores, result.scores[mask]), q=0.1)
+    np.testing.assert_array_equal(detector.predict(digits.X_new, flipped), expected)
+    assert expected.mean() > 0.8
+
+
+def test_discoveries_may_be_none_or_all_but_the_verified(blobs):
+    few = find_mislabeled(blobs.X, blobs.y, clean=[0, 1, 2], q=0.1, **FAST)
+    assert few.n_flagged == 0
+    assert few.threshold == -np.inf
+    assert "no fewer than 193 at once" in few.promise
+    # The only verified row is the best of all, so that all others have a p-value of 1/2.
+    best = find_mislabeled(blobs.X, blobs.y, **FAST).ranking[-1]
+    every = find_mislabeled(blobs.X, blobs.y, clean=[best], q=0.6, **FAST)
+    assert every.n_flagged == 79
+    assert every.threshold == every.scores[best]
+
+
+@pytest.mark.parametrize("rule", [{"budget": 10}, {}, {"alpha": 0.1}])
+def test_verified_rows_are_never_flagged(digits, rule):
+    plain = find_mislabeled(digits.X, digits.y, **rule, **FAST)
+    spared = plain.ranking[:3]
+    result = find_mislabeled(digits.X, digits.y, **rule, **FAST, clean=spared)
+    np.testing.assert_array_equal(result.scores, plain.scores)
+    assert not result.mask[spared].any()
+    assert result.mask[plain.ranking[3]]
+    if "budget" in rule:
+        np.testing.assert_array_equal(np.flatnonzero(result.mask), np.sort(plain.ranking[3:13]))
+
+
+def test_the_false_discovery_rate_holds():
+    """1,000 small data sets with 12 wrong labels, the verified rows taking part in the fit."""
+    rng = np.random.default_rng(0)
+    q, n, m, n_wrong, unlucky, flags = 0.25, 90, 40, 12, 0, 0
+    for _ in range(1000):
+        y = rng.integers(0, 2, size=n)
+        X = rng.normal(size=(n, 2)) + 2.2 * y[:, None]
+        wrong = np.arange(n) < n_wrong
+        result = find_mislabeled(X, np.where(wrong, 1 - y, y), q=q, clean=np.arange(n - m, n), **FAST)
+        share = result.mask[~wrong].sum() / max(result.n_flagged, 1)
+        # A coin that shows heads with this share makes the count of heads binomial.
+        unlucky += rng.random() < share
+        flags += result.n_flagged
+    assert unlucky <= binom.ppf(0.999, 1000, q)
+    assert flags > 2000
+
+
+def test_reliability_scores_by_hand():
+    trust = np.array([[0.7, 0.2, 0.1], [0.7, 0.2, 0.1], [0.0, 1.0, 0.0]])
+    codes = [0, 1, 0]
+    np.testing.assert_allclose(label_reliability(trust, codes)[:2], np.log([3.5, 2 / 7]))
+    assert label_reliability(trust, codes)[2] < -700
+    np.testing.assert_allclose(label_reliability(trust, codes, kind="trust"), [0.7, 0.2, 0.0])
+    np.testing.assert_allclose(label_reliability(trust, codes, kind="paper"), [0.7, -0.2, -0.0])
+    np.testing.assert_allclose(
+        label_reliability(trust, codes, kind="paper", predicted=[1, 1, 1]), [-0.7, 0.2, -0.0]
+    )

@@ -1,0 +1,309 @@
+"""The page in a real Chromium: keys, reload, undo, two browsers, a killed server, export."""
+
+import csv
+import io
+import re
+
+import pytest
+
+from neighboragg.review import corrected_labels, export_labels
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def expect(chromium):
+    from playwright.sync_api import expect
+
+    # Only a failing test waits so long; a busy machine may need more than the default of five seconds.
+    expect.set_options(timeout=30_000)
+    return expect
+
+
+class Reviewer:
+    """One browser profile at the page, and what must not happen in it."""
+
+    def __init__(self, browser, expect, address, **options):
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.expect = expect
+        self.problems = []
+        # A 409 is logged as an error too; it is the conflict page.
+        self.expected = ["409"]
+        self.page.on("dialog", lambda dialog: (self.problems.append(dialog.message), dialog.dismiss()))
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("console", self._console)
+        self.page.goto(address)
+
+    def _console(self, message):
+        if message.type == "error" and not any(text in message.text for text in self.expected):
+            self.problems.append(message.text)
+
+    def see(self, row):
+        """Wait until a row is shown and its keys work."""
+        self.expect(self.page.locator("html.scripted h1")).to_have_text(f"Row {row}")
+
+    def press(self, *keys):
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def status(self, text):
+        self.expect(self.page.locator("#status")).to_contain_text(text)
+
+    def close(self):
+        self.context.close()
+        assert self.problems == []
+
+
+@pytest.fixture
+def visit(browser, expect):
+    """Return a function that opens a browser profile at an address."""
+    opened = []
+
+    def open_one(address, **options):
+        opened.append(Reviewer(browser, expect, address, **options))
+        return opened[-1]
+
+    yield open_one
+    for reviewer in opened:
+        reviewer.close()
+
+
+def test_ten_rows_by_keyboard(visit, run_server, review_set, tmp_path):
+    with run_server(review_set) as server:
+        me = visit(server.address)
+        me.see(0)
+        assert "token" not in me.page.url
+        plan = [("k", "keep"), ("r", "relabel"), ("3", "keep"), ("3", "relabel"), ("u", "unsure")]
+        for row, (key, _) in enumerate(plan):
+            me.see(row)
+            me.press(key)
+        me.see(5)
+        me.status("Row 4 marked unsure. 5 of 12 looked at.")
+
+        me.page.reload()
+        me.see(5)
+        me.expect(me.page.locator("progress")).to_have_js_property("value", 5)
+
+        me.press("s")
+        me.see(6)
+        me.press("r")
+        me.see(7)
+        me.press("z")
+        me.see(6)
+        me.status("Row 6: decision undone.")
+        me.press("k")
+        me.see(7)
+
+        # Chosen from the list: l goes to it, typing selects, the button beside it sends.
+        me.press("l")
+        me.expect(me.page.locator("#new-label")).to_be_focused()
+        me.page.locator("#new-label").select_option("cat")
+        me.press("Tab", "Enter")
+        me.see(8)
+        me.press("p")
+        me.see(7)
+        me.expect(me.page.locator("#decision")).to_contain_text("relabelled as cat")
+        me.press("n")
+        me.see(8)
+        me.press("j")
+        me.see(9)
+        me.press("p")
+        me.see(8)
+        me.press("k")
+        me.see(9)
+        me.press("r")
+        me.see(10)
+
+        expected = {
+            0: ("keep", "cat"),
+            1: ("relabel", "hen"),
+            2: ("keep", "hen"),
+            3: ("relabel", "hen"),
+            4: ("unsure", ""),
+            5: ("skip", ""),
+            6: ("keep", "cat"),
+            7: ("relabel", "cat"),
+            8: ("keep", "hen"),
+            9: ("relabel", "dog"),
+        }
+        with me.page.expect_download() as download:
+            me.page.get_by_role("link", name="Decided labels, CSV").click()
+        rows = list(csv.DictReader(io.StringIO(download.value.path().read_text())))
+        assert {int(row["row"]): (row["action"], row["decided"]) for row in rows} == expected
+        assert {row["reviewer"] for row in rows} == {"reviewer 1"}
+
+    store = tmp_path / "set.decisions.sqlite"
+    assert {
+        row["row"]: (row["action"], row["decided"] or "") for row in export_labels(store, review_set)
+    } == expected
+    given = ["cat", "dog", "hen"] * 33 + ["cat"]
+    corrected = corrected_labels(given, store, review_set)
+    changed = {row: label for row, label in enumerate(corrected) if label != given[row]}
+    assert changed == {1: "hen", 3: "hen", 7: "cat", 9: "dog"}
+
+
+def test_a_killed_server_loses_nothing(visit, run_server, review_set):
+    with run_server(review_set) as server:
+        me = visit(server.address)
+        me.see(0)
+        me.press("k")
+        me.see(1)
+        me.press("r")
+        me.see(2)
+        # What the page was still fetching, such as its icon, may fail now.
+        me.expected.append("net::ERR_")
+        server.kill()
+        server.start()
+        # The page that was open goes on where it was: the form it holds is still good.
+        me.press("u")
+        me.see(3)
+        server.kill()
+        server.start()
+        me.page.reload()
+        me.see(3)
+        rows = export_labels(server.store, review_set)
+        assert [(row["row"], row["action"], row["decided"]) for row in rows] == [
+            (0, "keep", "cat"),
+            (1, "relabel", "hen"),
+            (2, "unsure", None),
+        ]
+
+
+def test_two_browsers_at_once(visit, run_server, review_set):
+    with run_server(review_set) as server:
+        ada, bob = visit(server.address), visit(server.address)
+        ada.see(0)
+        bob.see(1)
+        ada.press("k")
+        ada.see(2)
+        bob.press("k")
+        bob.see(3)
+
+        # Both look at one row; the first decision stands, the second is shown beside it.
+        bob.page.goto(f"{server.origin}/item/2")
+        bob.see(2)
+        bob.status("reviewer 1 is looking at this row too.")
+        ada.press("r")
+        ada.see(3)
+        bob.press("k")
+        bob.expect(bob.page.locator("h1")).to_have_text("Row 2 was changed while you looked at it")
+        bob.expect(bob.page.locator("#theirs")).to_have_text("relabelled as cat")
+        bob.expect(bob.page.locator("#yours")).to_have_text("kept hen")
+        assert export_labels(server.store, review_set)[2]["decided"] == "cat"
+        bob.page.get_by_role("button", name="Replace it with mine").click()
+        bob.see(4)
+        ada.page.goto(f"{server.origin}/item/2")
+        ada.see(2)
+        ada.expect(ada.page.locator("#decision")).to_contain_text("This row was kept by reviewer 2")
+        rows = export_labels(server.store, review_set)
+        assert [(row["row"], row["reviewer"]) for row in rows] == [
+            (0, "reviewer 1"),
+            (1, "reviewer 2"),
+            (2, "reviewer 2"),
+        ]
+
+
+def test_a_script_in_the_data_is_shown_as_text(visit, serve_here, review_set):
+    with serve_here(review_set) as server:
+        me = visit(server.address)
+        me.page.goto(f"{server.origin}/item/2")
+        me.see(2)
+        me.expect(me.page.get_by_role("cell", name=SCRIPT, exact=True)).to_be_visible()
+        assert me.page.locator("script").count() == 1
+        # Even a script that got into the page would not run.
+        me.page.evaluate(
+            "const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s)"
+        )
+        assert me.page.evaluate("window.ran") is None
+        assert re.search("Content Security Policy", me.problems.pop())
+
+
+def test_everything_works_without_javascript(visit, serve_here, review_set):
+    with serve_here(review_set) as server:
+        me = visit(server.address, java_script_enabled=False)
+        heading = me.page.locator("h1")
+        me.expect(heading).to_have_text("Row 0")
+        me.page.get_by_role("button", name="Keep cat").click()
+        me.expect(heading).to_have_text("Row 1")
+        me.page.get_by_label("Other class").select_option("cat")
+        me.page.get_by_role("button", name="Set this class").click()
+        me.expect(heading).to_have_text("Row 2")
+        me.page.get_by_role("button", name="Undo row 1").click()
+        me.expect(heading).to_have_text("Row 1")
+        me.page.get_by_role("link", name="Next").click()
+        me.expect(heading).to_have_text("Row 2")
+        me.page.get_by_label("Class, given or suggested").select_option("cat")
+        me.page.get_by_label("Score from").fill("-4.65")
+        me.page.get_by_role("button", name="Apply").click()
+        me.expect(heading).to_have_text("Row 5")
+
+
+def test_keys_leave_fields_alone_and_can_be_switched_off(visit, serve_here, review_set):
+    with serve_here(review_set) as server:
+        me = visit(server.address)
+        me.see(0)
+        me.page.get_by_text("reviewer 1").first.click()
+        field = me.page.get_by_label("Your name, for decisions from now on")
+        field.fill("")
+        field.press_sequentially("skurk")
+        me.press("Enter")
+        me.see(0)
+        me.expect(me.page.locator("summary").first).to_contain_text("skurk")
+        me.page.get_by_label("Keys are on").uncheck()
+        me.page.keyboard.press("Escape")
+        me.press("k", "1")
+        me.page.reload()
+        me.see(0)
+        me.expect(me.page.get_by_label("Keys are on")).not_to_be_checked()
+        me.press("k")
+        me.page.get_by_label("Keys are on").check()
+        me.page.keyboard.press("Escape")
+        me.press("Control+k", "k")
+        me.see(1)
+        rows = export_labels(server.store, review_set)
+        assert [(row["row"], row["action"], row["reviewer"]) for row in rows] == [(0, "keep", "skurk")]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone(visit, serve_here, review_set, scheme):
+    with serve_here(review_set) as server:
+        me = visit(server.address, viewport={"width": 360, "height": 740}, color_scheme=scheme)
+        me.see(0)
+        assert me.page.evaluate("document.documentElement.scrollWidth") == 360
+        background = me.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        brightness = sum(map(int, re.findall(r"\d+", background)))
+        assert (brightness < 3 * 64) == (scheme == "dark")
+        # The first stop of the Tab key is the link past the header, and focus is seen.
+        me.press("Tab")
+        link = me.page.get_by_role("link", name="Skip to the row")
+        me.expect(link).to_be_focused()
+        me.expect(link).to_be_in_viewport()
+        me.press("Enter")
+        me.expect(me.page.locator("#main")).to_be_focused()
+        keep = me.page.get_by_role("button", name="Keep cat")
+        me.expect(keep).to_be_in_viewport()
+        keep.focus()
+        me.press("Shift+Tab", "Tab")
+        assert me.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        keep.click()
+        me.see(1)
+
+
+def test_a_picture_is_shown_and_nothing_is_fetched_elsewhere(
+    visit, serve_here, make_item, make_review_set, tmp_path
+):
+    from PIL import Image
+
+    Image.new("RGB", (8, 8), "red").save(tmp_path / "red one.png")
+    item = make_item(3, content={"image": "red one.png"})
+    with serve_here(make_review_set(items=(item,), n_flagged=1)) as server:
+        me = visit("about:blank")
+        asked = []
+        me.page.on("request", lambda request: asked.append(request.url))
+        me.page.goto(server.address)
+        me.see(3)
+        picture = me.page.get_by_role("img", name="Picture of row 3: red one.png")
+        me.expect(picture).to_have_js_property("naturalWidth", 8)
+        assert len(asked) >= 5
+        assert all(url.startswith(server.origin) for url in asked)

@@ -1,0 +1,133 @@
+"""Where the page listens, what it prints, and what it needs."""
+
+import re
+import socket
+
+import pytest
+
+from neighboragg.exceptions import FileFormatError, MissingExtraError
+from neighboragg.review import create_app, save_review_set, serve
+
+TOKEN = "a-token-for-the-tests"
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Run `serve` up to the moment the server would start, and note what it was given."""
+    notes = {"opened": []}
+
+    def run(server, sockets):
+        notes["address"] = sockets[0].getsockname()
+        notes["app"] = server.config.app
+        notes["config"] = server.config
+
+    monkeypatch.setattr("uvicorn.Server.run", run)
+    monkeypatch.setattr("webbrowser.open", notes["opened"].append)
+    return notes
+
+
+@pytest.fixture
+def source(tmp_path, review_set):
+    save_review_set(tmp_path / "set.json", review_set)
+    return tmp_path / "set.json"
+
+
+def test_by_default_only_this_machine(started, source, capsys, tmp_path):
+    serve(source)
+    host, port = started["address"]
+    assert host == "127.0.0.1"
+    printed = capsys.readouterr().out
+    address = re.fullmatch(rf"Review page: (http://127\.0\.0\.1:{port}/\?token=[\w-]{{43}})\n", printed)[1]
+    assert started["opened"] == [address]
+    assert (tmp_path / "set.decisions.sqlite").exists()
+    # The token stands in the address, so addresses are not logged.
+    assert started["config"].access_log is False
+
+
+def test_each_start_has_its_own_token(started, source, capsys):
+    serve(source)
+    serve(source)
+    assert len(set(started["opened"])) == 2
+
+
+def test_what_is_asked_for(started, source, capsys, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    serve(source, port=port, store_path=tmp_path / "other.sqlite", token=TOKEN, open_browser=False)
+    assert capsys.readouterr().out == f"Review page: http://127.0.0.1:{port}/?token={TOKEN}\n"
+    assert started["opened"] == []
+    assert (tmp_path / "other.sqlite").exists()
+
+
+def test_an_open_address_is_warned_of(started, source, capsys):
+    serve(source, host="0.0.0.0", open_browser=False)
+    out = capsys.readouterr().out
+    assert f"http://{socket.gethostname()}:" in out
+    assert out.endswith("Warning: other machines can reach this address, and it is not encrypted.\n")
+
+
+def test_names_of_the_loopback(started, source, capsys):
+    serve(source, host="localhost", open_browser=False)
+    assert re.fullmatch(r"Review page: http://localhost:\d+/\?token=\S+\n", capsys.readouterr().out)
+
+
+def test_ipv6_addresses_stand_in_brackets(started, source, capsys, monkeypatch):
+    """Listening is left out: not every machine has IPv6."""
+
+    class Listener:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+        def getsockname(self):
+            return ("::1", 80)
+
+    families = []
+
+    def create(address, family):
+        families.append((address, family))
+        return Listener()
+
+    monkeypatch.setattr("socket.create_server", create)
+    serve(source, host="::1", token=TOKEN, open_browser=False)
+    assert families == [(("::1", 0), socket.AF_INET6)]
+    assert capsys.readouterr().out == f"Review page: http://[::1]:80/?token={TOKEN}\n"
+
+
+def test_an_interrupt_ends_it_in_order(started, source, capsys, monkeypatch):
+    def interrupt(server, sockets):
+        started["app"] = server.config.app
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("uvicorn.Server.run", interrupt)
+    serve(source, open_browser=False)
+    assert started["app"].state.store._database._connection is None
+
+
+def test_a_wrong_file(tmp_path):
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(FileFormatError, match="is not a review set"):
+        serve(tmp_path / "x.json", open_browser=False)
+
+
+@pytest.mark.parametrize("package", ["fastapi", "jinja2", "uvicorn"])
+def test_a_missing_package_names_the_extra(source, review_set, tmp_path, monkeypatch, package):
+    from importlib import import_module
+
+    def missing(module):
+        if module == package:
+            raise ImportError(module)
+        return import_module(module)
+
+    monkeypatch.setattr("neighboragg._optional.import_module", missing)
+    with pytest.raises(MissingExtraError) as caught:
+        if package == "uvicorn":
+            serve(source)
+        else:
+            create_app(review_set, tmp_path / "d.sqlite", token=TOKEN)
+    assert str(caught.value) == (
+        f"The review page needs the package {package!r}, which is not installed.\n"
+        'Hint: pip install "neighboragg[review]"'
+    )
