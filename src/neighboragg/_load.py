@@ -7,6 +7,7 @@ from typing import Any
 from neighboragg.classifier import TrustedClassifier
 from neighboragg.exceptions import FileFormatError
 from neighboragg.methods import METHODS
+from neighboragg.mislabel import MislabelResult
 from neighboragg.persistence import read_record
 
 __all__ = ["load"]
@@ -19,7 +20,7 @@ def load(
     features: Any = None,
     trusted: Sequence[str] = (),
 ) -> Any:
-    """Load a model or trust method saved by its `save` method.
+    """Load a model, trust method or result saved by its `save` method.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def load(
 
     Returns
     -------
-    model : TrustedClassifier or TrustMethod
+    model : TrustedClassifier, TrustMethod or MislabelResult
 
     Examples
     --------
@@ -55,6 +56,8 @@ def load(
         return TrustedClassifier.from_record(
             record, estimator=estimator, features=features, trusted=tuple(trusted)
         )
+    if kind == MislabelResult.__name__:
+        return MislabelResult.from_record(record)
     if kind in METHODS:
         return METHODS[kind].from_record(record, trusted=tuple(trusted))
     raise FileFormatError(

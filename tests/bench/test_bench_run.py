@@ -89,7 +89,7 @@ def test_processes_change_no_result(tmp_path, csv, monkeypatch):
 @pytest.mark.parametrize(
     ("n_jobs", "memory", "n_tasks", "expected"),
     [
-        (4, 2 * 3 * 2**30, 9, 2),
+        (4, 2.5 * _run.MEMORY_PER_WORKER, 9, 2),
         (4, 100.0, 9, 1),
         (4, math.inf, 3, 3),
         (4, math.inf, 9, 4),

@@ -65,10 +65,7 @@ def test_dates_are_numbers(tmp_path, basic, zone):
     X, _ = load_matrix(str(path), "y")
     assert X.shape == (60, 1)
     day = pd.Timedelta(days=1) / pd.Timedelta(1, unit=basic["x"].dt.unit)
-    steps = np.diff(X[:, 0])
-    assert np.median(steps) == day
-    # Clocks change, but no step is backwards.
-    assert (steps > 0.9 * day).all()
+    np.testing.assert_allclose(np.diff(X[:, 0]), day, rtol=1e-6)
 
     basic.loc[7, "x"] = pd.NaT
     X, _ = frame_to_matrix(basic, "y")

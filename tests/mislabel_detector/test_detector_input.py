@@ -221,7 +221,7 @@ def test_twenty_six_classes():
     y = np.repeat(letters, 8)
     X = 4.0 * np.repeat(rng.normal(size=(26, 6)), 8, axis=0) + 0.5 * rng.normal(size=(208, 6))
     y[100] = "a"
-    result = find_mislabeled(X, y, budget=1)
+    result = find_mislabeled(X, y, budget=1, n_passes=1)
     assert result.trust.shape == (208, 26)
     assert np.flatnonzero(result.mask).tolist() == [100]
     assert result.suggested[100] == "m"
@@ -331,7 +331,7 @@ def test_probabilities_that_are_none_are_refused(blobs):
             return 2.0 * super().predict_proba(X)
 
     assert message_of(InvalidInputError, find_mislabeled, blobs.X, blobs.y, estimator=Broken()) == (
-        "Rows of The output of predict_proba passed to MislabelDetector must sum to 1. Row 0 sums to 2.\n"
+        "Rows of the output of predict_proba passed to MislabelDetector must sum to 1. Row 0 sums to 2.\n"
         "Hint: pass probabilities, not logits or votes."
     )
 

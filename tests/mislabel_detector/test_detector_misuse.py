@@ -10,7 +10,6 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
-from sklearn.tree import DecisionTreeClassifier
 
 from neighboragg.datasets import add_label_noise
 from neighboragg.exceptions import TrustWarning
@@ -42,10 +41,9 @@ def test_an_overfitted_forest_is_noticed(digits, settings):
     "model",
     [
         RandomForestClassifier(30, random_state=0),
-        DecisionTreeClassifier(random_state=0),
         KNeighborsClassifier(1),
     ],
-    ids=["forest", "tree", "nearest"],
+    ids=["forest", "nearest"],
 )
 def test_out_of_fold_probabilities_are_not_suspected(load, rate, model):
     X, y = load(return_X_y=True)

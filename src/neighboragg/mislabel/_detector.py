@@ -390,7 +390,7 @@ class MislabelDetector(BaseEstimator):
             folds,
         )
         checked = check_proba(
-            opinion.proba, "The output of predict_proba", owner, n_classes=len(self.classes_)
+            opinion.proba, "the output of predict_proba", owner, n_classes=len(self.classes_)
         )
         self._report(f"classifier cross-validated, accuracy {(checked.argmax(axis=1) == codes).mean():.3f}")
         return replace(opinion, proba=checked)

@@ -1,0 +1,81 @@
+"""The comparison on wrong labels, on a small table in the place of a known data set."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import scale
+from typer.testing import CliRunner
+
+from neighboragg.bench import MislabelTask, mislabel_grids, mislabel_plan
+from neighboragg.bench._mislabel import mislabel_rows
+from neighboragg.cli._app import app
+
+
+@pytest.fixture
+def wine_as_landsat(tmp_path, monkeypatch):
+    X, y = load_wine(return_X_y=True)
+    wide = np.tile(scale(X), 3)[:, :36]
+    frame = pd.DataFrame(wide, columns=[f"band_{i}" for i in range(36)]).assign(label=y)
+    frame.to_csv(tmp_path / "landsat.csv.gz", index=False)
+    monkeypatch.setenv("NEIGHBORAGG_DATA", str(tmp_path))
+    mislabel_rows.cache_clear()
+    yield tmp_path
+    mislabel_rows.cache_clear()
+
+
+def test_every_score_is_judged_on_the_same_cell(wine_as_landsat):
+    rows = MislabelTask("landsat", "LR", "symmetric", 0.09, 0).rows()
+    found = {row["method"]: row for row in rows}
+    assert {"ours", "cleanlab normalized_margin", "cleanlab filter", "kNN disagreement"} <= set(found)
+    assert found["ours"]["average_precision"] > 0.9
+    assert found["ours, reliability=paper"]["average_precision"] < found["ours"]["average_precision"]
+    assert found["ours"]["precision_at_recall_90"] > 0.5
+    assert 0 <= found["cleanlab filter"]["flag_f1"] <= 1
+    assert all(row["set"] == "landsat" and row["rate"] == 0.09 for row in rows)
+
+
+def test_forest_base(wine_as_landsat):
+    rows = MislabelTask("landsat", "RF", "class_dependent", 0.09, 1).rows()
+    assert len(rows) == len({row["method"] for row in rows})
+
+
+def test_the_plan_covers_all_cells_once():
+    tasks = mislabel_plan(2)
+    assert len(tasks) == len(set(tasks)) == 4 * 2 * 3 * 3 * 2
+
+
+def test_tables_count_wins_and_list_losses():
+    def row(method, rate, value, **more):
+        ranking = dict.fromkeys(
+            ("average_precision", "auroc", "precision_at_recall_90", "precision_100", "precision_1000"), value
+        )
+        flags = dict.fromkeys(
+            ("flagged", "flag_precision", "flag_recall", "flag_f1", "false_alarm_rate"), value
+        )
+        cell = {"set": "s", "base": "LR", "noise": "symmetric", "rate": rate, "seed": 0, "method": method}
+        return {**cell, **ranking, **flags, **more}
+
+    rows = []
+    for rate, ours in ((0.03, 0.9), (0.2, 0.4)):
+        rows.append(row("ours", rate, ours, estimated_rate=rate))
+        rows += [
+            row(rival, rate, 0.5)
+            for rival in ("cleanlab normalized_margin", "margin on the mean of the models", "cleanlab filter")
+        ]
+    grids = mislabel_grids(rows)
+    gains, rates, lost = grids[2], grids[3], grids[4]
+    assert gains.rows[0][2].startswith("+15.0")
+    assert gains.rows[0][3] == "1 / 1"
+    assert rates.rows[0] == ["3%", "3.0%", "3.0–3.0%"]
+    assert lost.rows == [["s", "LR", "symmetric", "0.2", "0", "-10.0"]]
+
+
+def test_the_command_writes_tables(wine_as_landsat, monkeypatch):
+    one = [MislabelTask("landsat", "LR", "symmetric", 0.2, 0)]
+    monkeypatch.setattr("neighboragg.bench.mislabel_plan", lambda seeds: one)
+    out = wine_as_landsat / "out"
+    result = CliRunner().invoke(app, ["bench", "mislabel", "-o", str(out), "--jobs", "1"])
+    assert result.exit_code == 0, result.output
+    assert "Noise rate" in (out / "mislabel.md").read_text()
+    assert np.isin(["mislabel.html", "mislabel.jsonl"], [path.name for path in out.iterdir()]).all()
