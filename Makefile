@@ -36,8 +36,8 @@ browser:
 	  || echo "No chromium found: the browser tests will be skipped."
 
 check: $(VENV)/.dev
-	@$(BIN)/ruff check --quiet .
-	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/ruff check --quiet src tests benchmarks docs
+	@$(BIN)/ruff format --quiet --check src tests benchmarks docs
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo 2>&1 | tail -n 3
 

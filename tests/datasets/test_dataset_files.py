@@ -456,6 +456,7 @@ def test_damaged_download_is_not_kept(server, accept, tmp_path):
         (csv_gz([*MAGIC[2:], "label"], [["1"] * 9]), "the columns 'x1', 'x2' are missing."),
         (csv_gz([*MAGIC, "label"], [["g"] * 11]), "could not convert string to float: 'g'"),
     ],
+    ids=["not gzip", "cut short", "columns missing", "not a number"],
 )
 def test_damaged_local_file(content, reason, put):
     [path] = put("magic_gamma", [content], where="data")
