@@ -94,6 +94,14 @@ def test_a_bare_method(rows, tmp_path):
     np.testing.assert_array_equal(again.score_samples(X, proba), method.score_samples(X, proba))
 
 
+def test_a_result_about_labels(rows, tmp_path):
+    result = neighboragg.find_mislabeled(*rows, budget=5)
+    result.save(tmp_path / "result.nagg")
+    again = neighboragg.load(tmp_path / "result.nagg")
+    np.testing.assert_array_equal(again.scores, result.scores)
+    assert again.reasons == result.reasons
+
+
 def test_an_unknown_kind(tmp_path):
     path = tmp_path / "other.nagg"
     write_record(path, "Oracle", {})

@@ -28,8 +28,9 @@ class Reviewer:
         self.page = self.context.new_page()
         self.expect = expect
         self.problems = []
-        # A 409 is logged as an error too; it is the conflict page.
-        self.expected = ["409"]
+        # A 409 is logged as an error too; it is the conflict page. And a server may stop while a style sheet of
+        # the last page is still on its way.
+        self.expected = ["409", "ERR_CONNECTION_REFUSED"]
         self.page.on("dialog", lambda dialog: (self.problems.append(dialog.message), dialog.dismiss()))
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("console", self._console)
