@@ -116,7 +116,7 @@ def every_method(name: str, X: Any, y: Any) -> list[dict[str, Any]]:
             {
                 "method": method_name,
                 "set": name,
-                "fit_cpu_seconds": fit,
+                "fit_cpu_seconds": fit_seconds,
                 "score_cpu_seconds": score,
                 "peak_mib": peak,
             }
