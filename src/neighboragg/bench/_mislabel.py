@@ -96,7 +96,7 @@ def _cleanlab(
         yield _ranking(f"cleanlab {method}", scores[method], wrong)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = np.asarray(filters.find_label_issues(y, proba))
+        found = np.asarray(filters.find_label_issues(y, proba, n_jobs=1))  # cells run in parallel already
     yield {"method": "cleanlab filter", **_flags(found, wrong)}
     margin = scores["normalized_margin"]
     cut = cmd_flags(margin, alpha=ALPHA, noise_rate=min(ours.noise_rate, 0.5))
