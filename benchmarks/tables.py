@@ -1,4 +1,4 @@
-"""Write the tables of the README and of docs/results.md from the committed results.
+"""Write the tables of the README and of docs/*.md from the committed results.
 
 With --check nothing is written; the exit status says whether they are current.
 """
@@ -24,6 +24,7 @@ from neighboragg.bench import (
     ResultStore,
     difference_table,
     mean_table,
+    mislabel_grids,
     result_table,
     to_markdown,
 )
@@ -218,6 +219,12 @@ def fit_cost() -> str:
     return "\n".join(lines)
 
 
+def mislabel() -> str:
+    """Who finds labels that were made wrong on purpose."""
+    grids = mislabel_grids(ResultStore(RESULTS / "mislabel.jsonl").rows)
+    return "\n".join(to_markdown(grid) for grid in grids)
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "quality": quality,
     "tiny": tiny,
@@ -230,6 +237,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "losses": losses,
     "selective": selective,
     "fit-cost": fit_cost,
+    "mislabel": mislabel,
 }
 
 
@@ -242,7 +250,7 @@ def updated(text: str) -> str:
 
 def main() -> None:
     stale = []
-    for path in (ROOT / "README.md", ROOT / "docs" / "results.md"):
+    for path in (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "labels.md"):
         old = path.read_text()
         new = updated(old)
         if new != old:
