@@ -39,7 +39,7 @@ check: $(VENV)/.dev
 	@$(BIN)/ruff check --quiet src tests benchmarks docs
 	@$(BIN)/ruff format --quiet --check src tests benchmarks docs
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/lint-imports --no-logo 2>&1 | tail -n 3
+	@$(BIN)/lint-imports --no-logo > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 
 bench: $(VENV)/.dev
 	@for f in search quality_core fit_cost; do echo "== benchmarks/$$f.py"; $(BIN)/python benchmarks/$$f.py || exit 1; done
