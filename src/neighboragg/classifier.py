@@ -5,7 +5,6 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
@@ -13,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from neighboragg._rows import as_rows, holdout_mask, take_rows
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_labels, check_real, check_same_length
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
@@ -128,7 +128,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         self : TrustedClassifier
         """
-        X = _as_rows(X, type(self).__name__)
+        X = as_rows(X, type(self).__name__)
         labels = self._check_training(X, y)
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weight is not None:
@@ -454,7 +454,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self._check_columns(X)
 
     def _check_columns(self, X: Any) -> Any:
-        X = _as_rows(X, type(self).__name__)
+        X = as_rows(X, type(self).__name__)
         validate_data(self, X, reset=False, skip_check_array=True)
         return X
 
@@ -477,40 +477,3 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         n = self._n_train + len(self.validation_indices_)
         train = np.setdiff1d(np.arange(n), self.validation_indices_)
         return np.where(indices < 0, -1, np.concatenate([train, self.validation_indices_])[indices])
-
-
-def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -> Array:
-    """Which rows to hold out: the same share of every class, and never the only row of a class."""
-    counts = np.bincount(codes)
-    # Rounding at random keeps rare classes in the validation rows now and then.
-    quota = np.minimum(np.floor(fraction * counts + rng.uniform(size=len(counts))), np.maximum(counts - 1, 0))
-    if not quota.any() and counts.max() > 1:
-        quota[counts.argmax()] = 1
-    shuffled = rng.permutation(len(codes))
-    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    rank = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
-    held_out = np.zeros(len(codes), dtype=bool)
-    held_out[order] = rank < quota[codes[order]]
-    return held_out
-
-
-def _as_rows(X: Any, owner: str) -> Any:
-    """Data frames, sparse matrices and texts as they are, all else as an array with two dimensions."""
-    if sparse.issparse(X) or (hasattr(X, "columns") and hasattr(X, "shape")):
-        return X
-    rows = np.asarray(X)
-    if rows.ndim == 1 and not (len(rows) and isinstance(rows[0], str)):
-        raise InvalidInputError(
-            f"X passed to {owner} must have two dimensions. Got a 1-D array of shape {rows.shape}.\n"
-            "Hint: Reshape your data: X.reshape(1, -1) for a single row, X.reshape(-1, 1) for a single feature."
-        )
-    return rows
-
-
-def take_rows(X: Any, rows: IntArray) -> Any:
-    """Some rows of an array, data frame or sparse matrix, of the same kind."""
-    if sparse.issparse(X):
-        return X.tocsr()[rows]
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X[rows]

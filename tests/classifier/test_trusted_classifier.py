@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from neighboragg import NeighborAgg, TrustedClassifier
-from neighboragg.classifier import holdout_mask
+from neighboragg._rows import holdout_mask
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods import MaxConfidence, TrustScore
 

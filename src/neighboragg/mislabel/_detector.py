@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from neighboragg._rows import take_rows
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._validation import (
     check_choice,
@@ -20,7 +21,6 @@ from neighboragg._validation import (
     check_same_length,
     encode_labels,
 )
-from neighboragg.classifier import take_rows
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 from neighboragg.mislabel._groups import Kinship, deal_folds, find_kin
 from neighboragg.mislabel._inputs import (

@@ -1,0 +1,48 @@
+"""Rows of any kind: arrays, data frames, sparse matrices and texts."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from neighboragg._typing import BoolArray, IntArray
+from neighboragg.exceptions import InvalidInputError
+
+__all__ = ["as_rows", "holdout_mask", "take_rows"]
+
+
+def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -> BoolArray:
+    """Which rows to hold out: the same share of every class, and never the only row of a class."""
+    counts = np.bincount(codes)
+    # Rounding at random keeps rare classes in the validation rows now and then.
+    quota = np.minimum(np.floor(fraction * counts + rng.uniform(size=len(counts))), np.maximum(counts - 1, 0))
+    if not quota.any() and counts.max() > 1:
+        quota[counts.argmax()] = 1
+    shuffled = rng.permutation(len(codes))
+    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    rank = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    held_out = np.zeros(len(codes), dtype=bool)
+    held_out[order] = rank < quota[codes[order]]
+    return held_out
+
+
+def as_rows(X: Any, owner: str) -> Any:
+    """Data frames, sparse matrices and texts as they are, all else as an array with two dimensions."""
+    if sparse.issparse(X) or (hasattr(X, "columns") and hasattr(X, "shape")):
+        return X
+    rows = np.asarray(X)
+    if rows.ndim == 1 and not (len(rows) and isinstance(rows[0], str)):
+        raise InvalidInputError(
+            f"X passed to {owner} must have two dimensions. Got a 1-D array of shape {rows.shape}.\n"
+            "Hint: Reshape your data: X.reshape(1, -1) for a single row, X.reshape(-1, 1) for a single feature."
+        )
+    return rows
+
+
+def take_rows(X: Any, rows: IntArray) -> Any:
+    """Some rows of an array, data frame or sparse matrix, of the same kind."""
+    if sparse.issparse(X):
+        return X.tocsr()[rows]
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows]
