@@ -1,36 +1,19 @@
 """What every benchmark writes down beside its figures: versions, hardware, seed."""
 
 import json
-import os
-import platform
 import resource
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from neighboragg.bench import machine
+
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("numpy", "scipy", "scikit-learn", "faiss-cpu")
 
 
 def context(seed: int | None = None) -> dict[str, Any]:
     """Versions of the libraries, the processor and the seed."""
-    return {
-        "python": platform.python_version(),
-        "packages": {name: version(name) for name in PACKAGES},
-        "processor": processor(),
-        "cores": os.cpu_count(),
-        "seed": seed,
-    }
-
-
-def processor() -> str:
-    """Model name of the processor, where the system tells."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
-        platform.machine(),
-    )
+    return {**machine(), "faiss-cpu": version("faiss-cpu"), "cleanlab": version("cleanlab"), "seed": seed}
 
 
 def save(name: str, rows: list[dict[str, Any]], seed: int | None = None) -> Path:
@@ -44,3 +27,9 @@ def save(name: str, rows: list[dict[str, Any]], seed: int | None = None) -> Path
 def peak_memory() -> float:
     """Largest memory of this process so far, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def current_memory() -> float:
+    """Memory of this process now, in MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20

@@ -21,6 +21,7 @@ __all__ = [
     "check_real",
     "check_rows",
     "check_same_length",
+    "check_scores",
     "encode_labels",
 ]
 
@@ -92,6 +93,23 @@ def check_same_length(first: Any, first_name: str, second: Any, second_name: str
             f"{first_name} and {second_name} passed to {owner} must have the same number of rows. "
             f"Got {len(first)} and {len(second)}."
         )
+
+
+def check_scores(scores: ArrayLike, name: str, owner: str, *, minimum: int = 1) -> FloatArray:
+    """Return a 1-D float64 array without NaN; infinities have a rank and may stay."""
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1:
+        raise InvalidInputError(
+            f"{name} passed to {owner} must be one-dimensional, one value per row. Got shape {values.shape}."
+        )
+    if len(values) < minimum:
+        raise InvalidInputError(f"{name} passed to {owner} is empty; at least one value is needed.")
+    if (missing := np.isnan(values)).any():
+        raise InvalidInputError(
+            f"{name} passed to {owner} contains NaN in {int(missing.sum())} of {len(values)} rows, first at "
+            f"position {int(missing.argmax())}.\nHint: drop the rows without a score."
+        )
+    return values
 
 
 def check_labels(y: ArrayLike, name: str, owner: str) -> Array:

@@ -2,8 +2,10 @@
 
 import builtins
 
+import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 
 from neighboragg.exceptions import FileFormatError, MissingExtraError
 from neighboragg.mislabel import MislabelResult, find_mislabeled
@@ -155,3 +157,16 @@ def test_other_files_are_refused(tmp_path):
 def test_a_result_cannot_be_changed(result):
     with pytest.raises(AttributeError):
         result.rule = "none"
+
+
+def test_plots_show_the_flags_and_the_threshold(result):
+    mpl.use("Agg")
+    scores = result.plot_scores(bins=10)
+    assert sum(bar.get_height() for bar in scores.flagged_) == 3
+    assert sum(bar.get_height() for bar in scores.kept_) == 77
+    assert scores.line_.get_xdata()[0] == result.threshold
+    matrix = result.plot_matrix(max_classes=2)
+    assert matrix.counts.sum() == 3
+    left_as_right = ((result.given == "left") & (result.suggested == "right"))[result.mask].sum()
+    assert matrix.counts[0, 1] == left_as_right
+    plt.close("all")

@@ -49,9 +49,11 @@ class UngroupedNeighbors:
 
     def of_own_rows(self) -> tuple[FloatArray, IntArray]:
         """Distances and row numbers, each (n, C, K), for all n rows; (inf, -1) where there are fewer."""
+        sizes = np.bincount(self.groups)[self.groups]
+        if (sizes == 1).all():
+            return self._skipping_groups(np.arange(len(self.X)), 0)
         shape = (len(self.X), self.n_classes, self.n_neighbors)
         distances, rows = np.full(shape, np.inf), np.full(shape, -1, dtype=np.int64)
-        sizes = np.bincount(self.groups)[self.groups]
         for chosen, spare in (
             (np.flatnonzero(sizes == 1), 0),
             (

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from neighboragg._typing import ArrayLike, BoolArray, FloatArray
-from neighboragg._validation import check_real
+from neighboragg._validation import check_real, check_scores
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
 __all__ = ["benjamini_hochberg", "cmd_flags", "cmd_threshold", "conformal_p_values"]
@@ -80,7 +80,7 @@ def cmd_threshold(scores: ArrayLike, *, alpha: float, noise_rate: float = 0.0) -
     >>> round(cmd_threshold(scores, alpha=0.1), 3)
     0.118
     """
-    values = _check_scores(scores, "scores", "cmd_threshold")
+    values = check_scores(scores, "scores", "cmd_threshold")
     return _threshold(values, alpha, noise_rate, "cmd_threshold")
 
 
@@ -119,7 +119,7 @@ def cmd_flags(scores: ArrayLike, *, alpha: float, noise_rate: float = 0.0) -> Bo
     >>> int(cmd_flags(scores, alpha=0.1).sum()), int(cmd_flags(scores, alpha=0.1, noise_rate=0.3).sum())
     (99, 69)
     """
-    values = _check_scores(scores, "scores", "cmd_flags")
+    values = check_scores(scores, "scores", "cmd_flags")
     return values < _threshold(values, alpha, noise_rate, "cmd_flags")
 
 
@@ -166,8 +166,8 @@ def conformal_p_values(scores: ArrayLike, clean_scores: ArrayLike) -> FloatArray
     >>> conformal_p_values([-1.0, 0.5, 2.0], clean).round(3)
     array([0.001, 0.473, 1.   ])
     """
-    values = _check_scores(scores, "scores", "conformal_p_values", minimum=0)
-    clean = np.sort(_check_scores(clean_scores, "clean_scores", "conformal_p_values"))
+    values = check_scores(scores, "scores", "conformal_p_values", minimum=0)
+    clean = np.sort(check_scores(clean_scores, "clean_scores", "conformal_p_values"))
     return (1.0 + np.searchsorted(clean, values, side="right")) / (len(clean) + 1.0)
 
 
@@ -214,7 +214,7 @@ def benjamini_hochberg(p_values: ArrayLike, *, q: float) -> BoolArray:
     (21, 20)
     """
     level = check_real(q, "q", "benjamini_hochberg", low=0, high=1)
-    values = _check_scores(p_values, "p_values", "benjamini_hochberg", minimum=0)
+    values = check_scores(p_values, "p_values", "benjamini_hochberg", minimum=0)
     outside = (values < 0.0) | (values > 1.0)
     if outside.any():
         raise InvalidInputError(
@@ -268,20 +268,3 @@ def _rounded_up(value: Fraction) -> Decimal:
     return Context(prec=4, rounding=ROUND_CEILING).divide(
         Decimal(value.numerator), Decimal(value.denominator)
     )
-
-
-def _check_scores(scores: ArrayLike, name: str, owner: str, *, minimum: int = 1) -> FloatArray:
-    """Return a 1-D float64 array without NaN; infinities have a rank and may stay."""
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1:
-        raise InvalidInputError(
-            f"{name} passed to {owner} must be one-dimensional, one value per row. Got shape {values.shape}."
-        )
-    if len(values) < minimum:
-        raise InvalidInputError(f"{name} passed to {owner} is empty; at least one value is needed.")
-    if (missing := np.isnan(values)).any():
-        raise InvalidInputError(
-            f"{name} passed to {owner} contains NaN in {int(missing.sum())} of {len(values)} rows, first at "
-            f"position {int(missing.argmax())}.\nHint: drop the rows without a score."
-        )
-    return values

@@ -37,6 +37,7 @@ from neighboragg.mislabel._misuse import looks_in_sample
 from neighboragg.mislabel._noise_rate import confident_count, noise_rate_from_trust
 from neighboragg.mislabel._opinions import CrossFitted, cross_fit
 from neighboragg.mislabel._reliability import RELIABILITIES, reliability_scores
+from neighboragg.mislabel._result import MislabelResult
 from neighboragg.mislabel._rules import (
     RULES,
     Decision,
@@ -225,6 +226,20 @@ class MislabelDetector(BaseEstimator):
         -------
         self : MislabelDetector
         """
+        self._judge(X, y, proba, groups, clean, keep_models=True)
+        return self
+
+    def _judge(
+        self,
+        X: Any,
+        y: ArrayLike,
+        proba: ArrayLike | None,
+        groups: ArrayLike | None,
+        clean: ArrayLike | None,
+        *,
+        keep_models: bool,
+    ) -> MislabelResult:
+        """Fit; without its own models kept, the detector cannot judge further rows."""
         owner = type(self).__name__
         self._check_params(proba)
         self._vectors = RowVectors(owner)
@@ -252,6 +267,7 @@ class MislabelDetector(BaseEstimator):
             n_neighbors=self.n_neighbors,
             own_models=bool(self.own_models),
             boosting=bool(self.boosting),
+            keep_models=keep_models,
             seed=int(rng.randint(2**31 - 1)),
             n_jobs=self.n_jobs,
         )
@@ -272,7 +288,7 @@ class MislabelDetector(BaseEstimator):
             notes=kin.notes,
         )
         self._report(f"{self.result_.n_flagged} of {n} labels flagged")
-        return self
+        return self.result_
 
     def score_labels(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> FloatArray:
         """Reliability of the labels of new rows, judged against the rows passed to :meth:`fit`.
@@ -374,7 +390,7 @@ class MislabelDetector(BaseEstimator):
                 "that few are left to vouch for them.\n"
                 "Hint: pass duplicates='ignore' if they are independent rows, not copies.",
                 TrustWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return kin
 
@@ -428,7 +444,7 @@ class MislabelDetector(BaseEstimator):
                 "like predictions for rows that the classifier was trained on, which repeat wrong labels.\n"
                 "Hint: proba=cross_val_predict(classifier, X, y, cv=5, method='predict_proba').",
                 TrustWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _decide(

@@ -116,4 +116,4 @@ def find_mislabeled(
         verbose=verbose,
         **given,
     )
-    return detector.fit(X, y, proba=proba, groups=groups, clean=clean).result_
+    return detector._judge(X, y, proba, groups, clean, keep_models=False)

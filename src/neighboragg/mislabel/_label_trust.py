@@ -1,6 +1,6 @@
 """Label trust in passes: pool out-of-sample evidence, weight every row by its own trust, and pool again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
 from neighboragg.aggregators import log_evidence
 from neighboragg.aggregators._base import softmax
 from neighboragg.aggregators._opinion_pool import centred, pool_weights
@@ -22,6 +22,7 @@ PROBA_FLOOR = 1e-2
 TRUST_FLOOR = 1e-30
 # Distances are taken to rows whose given label is trusted at least half as much as the best.
 RELIABLE = 0.5
+BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class LabelledRows:
     n_neighbors : int
     own_models, boosting : bool
         Whose opinions to ask beside the neighbours'.
+    keep_models : bool
+        Whether own models are to judge further rows; kept, they take most of the memory.
     seed : int
     n_jobs : int or None
     """
@@ -56,6 +59,7 @@ class LabelledRows:
     n_neighbors: int
     own_models: bool
     boosting: bool
+    keep_models: bool
     seed: int
     n_jobs: int | None
 
@@ -76,7 +80,7 @@ class LabelledRows:
         if not self.own_models:
             return []
         grouped = len(np.unique(self.groups)) < len(self.groups)
-        return own_opinions(
+        opinions = own_opinions(
             vectors,
             self.codes,
             self.n_classes,
@@ -87,6 +91,7 @@ class LabelledRows:
             seed=self.seed,
             n_jobs=self.n_jobs,
         )
+        return opinions if self.keep_models else [opinion.without_models() for opinion in opinions]
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ class LabelTrust:
             for one in self.passes:
                 near = distances if one is first else one.neighbors.of_new_rows(X)[0]
                 said = [*_given(proba), *(opinion.ask(vectors) for opinion in one.opinions)]
-                votes = (nearest * one.weight[rows]).sum(axis=2)
+                votes = _votes(nearest, one.weight, rows)
                 tensor = _evidence(said, near, votes, one.far, one.offset)
                 results.append(softmax(tensor @ one.slopes))
             return softmax(_combined(results) @ self.temperature)
@@ -183,7 +188,7 @@ def fit_label_trust(
                 weight = relative_trust(passes[-1].trust, data.codes)
                 neighbors = data.neighbors(weight)
                 near = neighbors.of_own_rows()[0]
-            votes = (nearest * weight[rows]).sum(axis=2)
+            votes = _votes(nearest, weight, rows)
             passes.append(_fit_pass(data, vectors, weight, neighbors, near, votes))
             report(
                 f"pass {number} of {n_passes}: {int((weight > RELIABLE).sum())} of {len(weight)} rows reliable"
@@ -216,8 +221,7 @@ def _fit_pass(
     votes: FloatArray,
 ) -> Pass:
     opinions = data.ask_models(vectors, weight)
-    finite = distances[np.isfinite(distances)]
-    far = float(finite.max(initial=0.0)) or 1.0
+    far = float(distances.max(initial=0.0, where=np.isfinite(distances))) or 1.0
     nearest = np.minimum(distances[:, :, 0].min(axis=1), far)
     # The second term keeps log distances bounded where more than half of the rows have a twin.
     offset = 0.05 * float(np.median(nearest)) + 1e-6 * far
@@ -263,12 +267,28 @@ def _evidence(
     """Centred log-evidence of every expert, shape (n, C, E)."""
     k = distances.shape[2]
     counts = sorted({1, max(1, k // 4), k})
-    experts = [
-        *(np.log(proba + PROBA_FLOOR)[:, :, None] for proba in probabilities),
-        log_evidence(_filled(distances, far), counts, offset),
-        np.log1p(votes)[:, :, None],
-    ]
-    return centred(np.concatenate(experts, axis=2))
+    tensor = np.empty((*votes.shape, len(probabilities) + len(counts) + 1))
+    for block in _blocks(len(votes)):
+        experts = [
+            *(np.log(proba[block] + PROBA_FLOOR)[:, :, None] for proba in probabilities),
+            log_evidence(_filled(distances[block], far), counts, offset),
+            np.log1p(votes[block])[:, :, None],
+        ]
+        tensor[block] = centred(np.concatenate(experts, axis=2))
+    return tensor
+
+
+def _votes(nearest: BoolArray, weight: FloatArray, rows: IntArray) -> FloatArray:
+    """Weight of each class among the nearest rows, shape (n, C)."""
+    votes = np.empty(rows.shape[:2])
+    for block in _blocks(len(rows)):
+        votes[block] = (nearest[block] * weight[rows[block]]).sum(axis=2)
+    return votes
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    """Rows in blocks, so that copies of distances stay small."""
+    return (slice(start, start + BLOCK_ROWS) for start in range(0, n, BLOCK_ROWS))
 
 
 def _filled(distances: FloatArray, far: float) -> FloatArray:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,10 @@ class CrossFitted:
     name: str
     proba: FloatArray
     models: tuple[tuple[Any, IntArray], ...]
+
+    def without_models(self) -> "CrossFitted":
+        """What was said, when no more will be asked."""
+        return replace(self, models=())
 
     def ask(self, X: Any) -> FloatArray:
         """Mean probabilities that the copies give to new rows; uniform if there is no copy."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -11,6 +11,10 @@ from neighboragg._optional import import_extra
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
 from neighboragg.exceptions import FileFormatError
 from neighboragg.persistence import read_record, write_record
+from neighboragg.plots import LabelMatrixDisplay, LabelScoreDisplay
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["MislabelResult"]
 
@@ -141,6 +145,45 @@ class MislabelResult:
                 "reasons": ["; ".join(reasons) for reasons in self.reasons],
             }
         )
+
+    def plot_scores(self, ax: "Axes | None" = None, **kwargs: Any) -> LabelScoreDisplay:
+        """Draw the histogram of all scores, with the threshold.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to plot on. None makes a new figure.
+        **kwargs : dict
+            Further arguments of :meth:`LabelScoreDisplay.plot`.
+
+        Returns
+        -------
+        display : LabelScoreDisplay
+        """
+        return LabelScoreDisplay(self.scores, self.mask, self.threshold).plot(ax, **kwargs)
+
+    def plot_matrix(
+        self, ax: "Axes | None" = None, *, max_classes: int = 30, **kwargs: Any
+    ) -> LabelMatrixDisplay:
+        """Draw the matrix of given against suggested labels of the flagged rows.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to plot on. None makes a new figure.
+        max_classes : int, default=30
+            Most classes to show.
+        **kwargs : dict
+            Further arguments of :meth:`LabelMatrixDisplay.plot`.
+
+        Returns
+        -------
+        display : LabelMatrixDisplay
+        """
+        flagged = LabelMatrixDisplay(
+            self.given[self.mask], self.suggested[self.mask], max_classes=max_classes
+        )
+        return flagged.plot(ax, **kwargs)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the result to one file, without pickle.

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neighboragg._optional import import_extra
 from neighboragg._typing import ArrayLike
 from neighboragg.metrics import (
     RiskCoverageBand,
@@ -13,6 +12,7 @@ from neighboragg.metrics import (
     risk_coverage_band,
     risk_coverage_curve,
 )
+from neighboragg.plots._axes import axes_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -193,7 +193,7 @@ class RiskCoverageDisplay:
         >>> float(display.line_.get_ydata()[-1])
         0.5
         """
-        axes = _new_axes() if ax is None else ax
+        axes = axes_for(self, ax)
         self.ax_, self.figure_ = axes, axes.figure
         coverage = np.union1d(self.curve.coverage, GRID)
         line_kwargs = {"label": self._label(name)} | kwargs
@@ -232,9 +232,3 @@ class RiskCoverageDisplay:
         risk = np.divide(wrong, coverage, out=np.zeros_like(coverage), where=coverage > accuracy)
         (line,) = axes.plot(coverage, risk, color="0.4", linestyle="--", label="Best possible")
         return line
-
-
-def _new_axes() -> "Axes":
-    pyplot = import_extra("matplotlib.pyplot", extra="cli", purpose="RiskCoverageDisplay")
-    axes: Axes = pyplot.subplots()[1]
-    return axes
