@@ -28,6 +28,7 @@ from neighboragg.bench import (
     result_table,
     to_markdown,
 )
+from neighboragg.mislabel import clopper_pearson
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -225,6 +226,102 @@ def mislabel() -> str:
     return "\n".join(to_markdown(grid) for grid in grids)
 
 
+def network_settings() -> str:
+    """Settings of the network on validation rows."""
+    rows = read("network_settings")
+    settings = ("bandwidth", "activation", "penalty")
+    lines = [
+        "| T | activation | penalty | mean log-likelihood | mean AUROC |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for setting in dict.fromkeys(tuple(row[key] for key in settings) for row in rows):
+        some = [row for row in rows if tuple(row[key] for key in settings) == setting]
+        values = [mean(row[key] for row in some) for key in ("log_likelihood", "auroc")]
+        bandwidth, activation, penalty = setting
+        lines.append(f"| {bandwidth} | {activation} | {penalty:.0e} | {values[0]:.4f} | {values[1]:.2f} |")
+    return "\n".join(lines)
+
+
+def label_guarantees() -> str:
+    """The promises about wrong labels on real data."""
+    rows = read("label_guarantees")
+    coverage = [row for row in rows if row["rule"] == "coverage"]
+    n = coverage[0]["repetitions"]
+    lines = [
+        f"*coverage*: share of the right labels that are flagged, in {n} repetitions a line; *new* are rows scored "
+        "after the fit, and *chance* is the share that their number would explain once in a thousand.",
+        "",
+        "| set | α | noise rate | mean share | largest | above α | new rows | chance | wrong labels found |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {r['set']} | {r['level']:g} | {r['noise_rate']} | {r['mean']:.3f} | {r['largest']:.3f} | {r['broken']} | "
+        f"{r['new']:.3f} | {r['new_bound']:.3f} | {r['found']:.0%} |"
+        for r in coverage
+    ]
+    lines += [
+        "",
+        "*fdr*: share of false alarms among the flags, with 300 verified rows.",
+        "",
+        "| set | q | mean share ± standard error | wrong labels found |",
+        "| --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {r['set']} | {r['level']:g} | {r['mean']:.3f} ± {r['error']:.3f} | {r['found']:.0%} |"
+        for r in rows
+        if r["rule"] == "fdr"
+    ]
+    return "\n".join(lines)
+
+
+def label_scale() -> str:
+    """Wrong labels among 100,000 rows, beside cleanlab."""
+    rows = read("label_scale")
+    lines = [
+        f"| {rows[0]['rows']:,} × 64, 10 classes | s | CPU s | time / cleanlab | memory, MiB | average precision |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {r['contender']} | {r['seconds']:.0f} | {r['cpu_seconds']:.0f} | {r['time_over_cleanlab']:.2f} | "
+        f"{r['extra_memory_mib']:,.0f} | {r['average_precision']:.2f} |"
+        for r in rows
+    ]
+    return "\n".join(lines)
+
+
+def trec_counts() -> str:
+    """How many of the least trusted labels, and of random ones, a reader finds wrong."""
+    lines = ["| read | wrong | 95% interval | debatable | right |", "| --- | --- | --- | --- | --- |"]
+    for queue, title in (("flagged", "the least trusted"), ("audit", "random others")):
+        verdicts = [row["verdict"] for row in read("trec_case_study") if row["queue"] == queue]
+        wrong = verdicts.count("wrong")
+        low, high = clopper_pearson(wrong, len(verdicts))
+        lines.append(
+            f"| {len(verdicts)}, {title} | {wrong} | {low:.1%} to {high:.1%} | {verdicts.count('debatable')} | "
+            f"{verdicts.count('right')} |"
+        )
+    return "\n".join(lines)
+
+
+def trec_list() -> str:
+    """The least trusted questions with a reader's verdict."""
+    lines = [
+        "| | question | given | suggested | trust in the given | verdict | because |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    flagged = [row for row in read("trec_case_study") if row["queue"] == "flagged"]
+    for rank, row in enumerate(flagged, start=1):
+        verdict = row["verdict"]
+        if verdict == "wrong":
+            verdict = f"**wrong**, {row['right_label']}"
+        text = row["text"].replace("|", "\\|")
+        lines.append(
+            f"| {rank} | {text} | {row['given']} | {row['suggested']} | {row['trust']:.4f} | {verdict} | "
+            f"{row['comment']} |"
+        )
+    return "\n".join(lines)
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "quality": quality,
     "tiny": tiny,
@@ -237,8 +334,14 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "losses": losses,
     "selective": selective,
     "fit-cost": fit_cost,
+    "network-settings": network_settings,
     "mislabel": mislabel,
+    "label-guarantees": label_guarantees,
+    "label-scale": label_scale,
+    "trec-counts": trec_counts,
+    "trec-list": trec_list,
 }
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 def updated(text: str) -> str:
@@ -250,7 +353,7 @@ def updated(text: str) -> str:
 
 def main() -> None:
     stale = []
-    for path in (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "labels.md"):
+    for path in PAGES:
         old = path.read_text()
         new = updated(old)
         if new != old:

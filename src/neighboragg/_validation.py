@@ -115,6 +115,12 @@ def check_scores(scores: ArrayLike, name: str, owner: str, *, minimum: int = 1) 
 def check_labels(y: ArrayLike, name: str, owner: str) -> Array:
     """Return class labels as a 1-D array."""
     labels = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "O" and ((labels == None) | (labels != labels)).any():  # noqa: E711
+        raise InvalidInputError(
+            f"{name} passed to {owner} contains missing labels.\nHint: drop the rows without a label."
+        )
+    if labels.dtype.kind == "O" and len(labels) and np.array(labels.tolist()).dtype.kind in "biuf":
+        labels = np.array(labels.tolist())  # numbers that came in a column of objects
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InvalidInputError(
             f"{name} passed to {owner} contains NaN or infinity.\nHint: drop the rows without a label."

@@ -11,7 +11,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.utils.validation import check_is_fitted
 
 from neighboragg._typing import Array, FloatArray
-from neighboragg._validation import check_rows
+from neighboragg._validation import check_integer, check_rows
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.persistence import dump_estimator, load_estimator
 
@@ -20,6 +20,7 @@ __all__ = ["TabularFeatures", "TamedScores", "Vectorizer"]
 N_QUANTILES = 256
 LARGEST_SAMPLE = 20_000  # rows from which quantiles are taken
 CLIP = 3.0
+MOST_CATEGORIES = 100
 # A mismatch changes two of the columns of a one-hot block: together they weigh like one standard deviation.
 MISMATCH = 1.0 / np.sqrt(2.0)
 # Wider sparse matrices are reduced rather than filled with zeros.
@@ -153,20 +154,23 @@ class TabularFeatures(TransformerMixin, BaseEstimator):
     ----------
     standardize : bool, default=True
         Give every numeric column standard deviation 1; otherwise keep the scale it came with.
+    max_categories : int, default=100
+        Most categories of a column that count. If there are more, the most frequent do, unless they occur only
+        once: an identifier says nothing.
 
     Attributes
     ----------
     kinds_ : list of str
         "number" or "category" for each column.
     categories_ : dict of int to list of str
-        Known categories of each categorical column.
+        Categories of each categorical column that count.
 
     Notes
     -----
     Numbers become :class:`TamedScores`; where values are missing in training, a column that says so is added.
-    Categories become one column each, scaled so that a mismatch weighs like one standard deviation; categories
-    not seen in fit are all zero. A sparse matrix with more than 256 columns is reduced by truncated SVD to 100
-    components and left at that scale.
+    Categories become one column each, scaled so that a mismatch weighs like one standard deviation; those beyond
+    `max_categories` or not seen in fit are all zero. A sparse matrix with more than 256 columns is reduced by
+    truncated SVD to 100 components and left at that scale.
 
     Examples
     --------
@@ -177,8 +181,9 @@ class TabularFeatures(TransformerMixin, BaseEstimator):
     (3, 3)
     """
 
-    def __init__(self, *, standardize: bool = True) -> None:
+    def __init__(self, *, standardize: bool = True, max_categories: int = MOST_CATEGORIES) -> None:
         self.standardize = standardize
+        self.max_categories = max_categories
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn kinds, quantiles and categories of the columns.
@@ -208,6 +213,7 @@ class TabularFeatures(TransformerMixin, BaseEstimator):
         -------
         vectors : ndarray of shape (n_samples, n_vector_features)
         """
+        most = check_integer(self.max_categories, "max_categories", type(self).__name__, minimum=1)
         self.svd_: TruncatedSVD | None = None
         if sparse.issparse(X):
             self.n_features_in_ = X.shape[1]
@@ -219,7 +225,7 @@ class TabularFeatures(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(columns)
         self.kinds_ = ["number" if column.dtype.kind == "f" else "category" for column in columns]
         self.categories_ = {
-            j: np.unique(columns[j]).tolist() for j, kind in enumerate(self.kinds_) if kind == "category"
+            j: _most_frequent(columns[j], most) for j, kind in enumerate(self.kinds_) if kind == "category"
         }
         numbers = self._numbers(columns)
         self.missing_ = np.isnan(numbers).any(axis=0)
@@ -251,7 +257,11 @@ class TabularFeatures(TransformerMixin, BaseEstimator):
     def to_record(self) -> dict[str, Any]:
         """Fitted state as numbers and arrays."""
         check_is_fitted(self)
-        record = {"standardize": self.standardize, "n_features_in": self.n_features_in_}
+        record = {
+            "standardize": self.standardize,
+            "max_categories": self.max_categories,
+            "n_features_in": self.n_features_in_,
+        }
         if self.svd_ is not None:
             return {**record, "components": self.svd_.components_}
         return {
@@ -265,7 +275,9 @@ class TabularFeatures(TransformerMixin, BaseEstimator):
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Rebuild from :meth:`to_record`."""
-        features = cls(standardize=record["standardize"])
+        features = cls(
+            standardize=record["standardize"], max_categories=record.get("max_categories", MOST_CATEGORIES)
+        )
         features.n_features_in_ = record["n_features_in"]
         features.svd_ = None
         if "components" in record:
@@ -292,6 +304,15 @@ class TabularFeatures(TransformerMixin, BaseEstimator):
             values = _as_strings(columns[j])
             parts.append(MISMATCH * (values[:, None] == np.array(categories, dtype=object)))
         return np.hstack(parts)
+
+
+def _most_frequent(values: Array, most: int) -> list[str]:
+    """All categories, or if they are too many those that occur most often, more than once; sorted."""
+    categories, counts = np.unique(values, return_counts=True)
+    if len(categories) > most:
+        frequent = np.argsort(-counts, kind="stable")[:most]
+        categories = np.sort(categories[frequent[counts[frequent] > 1]])
+    return categories.tolist()
 
 
 class Vectorizer:

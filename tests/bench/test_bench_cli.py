@@ -108,6 +108,25 @@ def test_another_label_column_is_another_comparison(csv, tmp_path, monkeypatch, 
     ]
 
 
+def test_other_contents_under_the_same_name_are_another_comparison(csv, tmp_path, monkeypatch, result):
+    computed = []
+
+    def compute(task):
+        computed.append(task.cell()["digest"])
+        value = 0.75 if len(set(computed)) == 1 else 0.65
+        return [{**result("", "", 0, method, value), **task.cell()} for method in task.methods]
+
+    monkeypatch.setattr(_run, "compute", compute)
+    arguments = ("data", csv, "--label", "kind", "--seeds", 1, "--jobs", 1, "--bases", "LR", "-o", tmp_path)
+    for shown in ("75.00", "65.00"):
+        done = run(*arguments)
+        assert done.exit_code == 0, done.output
+        text = (tmp_path / "fruit.csv.md").read_text()
+        assert f"**{shown} (" in text
+        csv.write_bytes(csv.read_bytes() + csv.read_bytes().splitlines(keepends=True)[-1])
+    assert len(computed) == len(set(computed)) == 2
+
+
 def test_table1_beside_the_paper(prepared, refuse):
     output = prepared("tabular.jsonl", TABLE1_SETS, ["LR", "HGB"], ALL_METHODS)
     refuse()

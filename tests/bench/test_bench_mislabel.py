@@ -59,6 +59,8 @@ def test_tables_count_wins_and_list_losses():
     rows = []
     for rate, ours in ((0.03, 0.9), (0.2, 0.4)):
         rows.append(row("ours", rate, ours, estimated_rate=rate))
+        rows.append(row("ours, own_models=False", rate, ours + 0.2))
+        rows.append(row("ours, reliability=difference", rate, ours))
         rows += [
             row(rival, rate, 0.5)
             for rival in ("cleanlab normalized_margin", "margin on the mean of the models", "cleanlab filter")
@@ -68,7 +70,7 @@ def test_tables_count_wins_and_list_losses():
     assert gains.rows[0][2].startswith("+15.0")
     assert gains.rows[0][3] == "1 / 1"
     assert rates.rows[0] == ["3%", "3.0%", "3.0–3.0%"]
-    assert lost.rows == [["s", "LR", "symmetric", "0.2", "0", "-10.0"]]
+    assert lost.rows == [["s, LR", "symmetric, 20%", "-10.0", "+10.0", "-10.0"]]
 
 
 def test_the_command_writes_tables(wine_as_landsat, monkeypatch):
@@ -78,4 +80,6 @@ def test_the_command_writes_tables(wine_as_landsat, monkeypatch):
     result = CliRunner().invoke(app, ["bench", "mislabel", "-o", str(out), "--jobs", "1"])
     assert result.exit_code == 0, result.output
     assert "Noise rate" in (out / "mislabel.md").read_text()
-    assert np.isin(["mislabel.html", "mislabel.jsonl"], [path.name for path in out.iterdir()]).all()
+    assert np.isin(
+        ["mislabel.html", "mislabel.jsonl", "mislabel.png"], [path.name for path in out.iterdir()]
+    ).all()

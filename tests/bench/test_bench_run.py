@@ -1,6 +1,7 @@
 """Cells and tasks: what is computed, how often, and that processes do not change it."""
 
 import math
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -153,16 +154,19 @@ def test_rows_of_a_class_that_is_not_in_training_are_left_out():
     assert (np.array(["a", "c"])[cell.codes[cell.test]] == labels[cell.test]).all()
 
 
-def test_plans():
+def test_plans(tmp_path):
     tasks = plan(("letter", "adult"), ("LR", "RF"), 3, METHODS)
     assert len({(task.set, task.base, task.seed) for task in tasks}) == len(tasks) == 12
     assert tasks[0].cell() == {"set": "letter", "base": "LR", "seed": 0}
-    assert Task("/some/where/a.csv", "LR", 1, METHODS, "y").cell() == {
+    (tmp_path / "a.csv").write_text("x,y\n")
+    cell = {
         "set": "a.csv",
         "label": "y",
+        "digest": sha256(b"x,y\n").hexdigest()[:16],
         "base": "LR",
         "seed": 1,
     }
+    assert Task(str(tmp_path / "a.csv"), "LR", 1, METHODS, "y").cell() == cell
     tasks = plan_sensitivity(2, range(1, 4))
     assert [task.cell()["n_neighbors"] for task in tasks] == [1, 2, 3] * 2
     assert {(task.set, task.base) for task in tasks} == {("card_default", "LR")}

@@ -43,13 +43,16 @@ def test_csv_with_everything(tmp_path, frame):
     np.testing.assert_array_equal(X[:, 7], table["ripe"])
 
 
-@pytest.mark.parametrize("name", ["fruit.parquet", "fruit.pq", "fruit.csv.gz", "fruit.tsv", "fruit.txt"])
+@pytest.mark.parametrize(
+    "name",
+    ["fruit.parquet", "fruit.PQ", "fruit.csv.gz", "FRUIT.CSV", "fruit.tsv", "fruit.tsv.gz", "fruit.v2.txt"],
+)
 def test_other_formats_hold_the_same(tmp_path, frame, name):
     table, path = frame(100), tmp_path / name
-    if path.suffix in (".parquet", ".pq"):
+    if path.suffix in (".parquet", ".PQ"):
         table.to_parquet(path)
     else:
-        table.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+        table.to_csv(path, index=False, sep="\t" if ".tsv" in path.suffixes else ",")
     assert list(read_table(path).columns) == list(table.columns)
     X, labels = load_matrix(str(path), "kind")
     expected, expected_labels = frame_to_matrix(table, "kind")

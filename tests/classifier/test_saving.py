@@ -10,6 +10,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import neighboragg
 from neighboragg import NeighborAgg, TrustedClassifier
+from neighboragg.aggregators import NetworkAggregator
 from neighboragg.exceptions import FileFormatError, InvalidParameterError
 from neighboragg.methods import MaxConfidence, TrustScore
 from neighboragg.persistence import write_record
@@ -92,6 +93,20 @@ def test_a_bare_method(rows, tmp_path):
     method.save(tmp_path / "method.nagg")
     again = neighboragg.load(tmp_path / "method.nagg")
     np.testing.assert_array_equal(again.score_samples(X, proba), method.score_samples(X, proba))
+
+
+def test_the_recipe_of_the_aggregator_survives(rows, tmp_path):
+    X, y = rows
+    recipe = NetworkAggregator(bandwidth=2.0, inputs="neighbors", max_iter=7)
+    method = NeighborAgg(recipe).fit(X, y, proba_val=np.full((len(y), 2), 0.5))
+    method.save(tmp_path / "method.nagg")
+    again = neighboragg.load(tmp_path / "method.nagg")
+    assert again.aggregator.get_params() == recipe.get_params()
+    # An unfitted copy, so that fitting again gives the same method.
+    assert not hasattr(again.aggregator, "W_")
+    method.fit(X[:150], y[:150], proba_val=np.full((150, 2), 0.5))
+    again.fit(X[:150], y[:150], proba_val=np.full((150, 2), 0.5))
+    np.testing.assert_array_equal(again.aggregator_.W_, method.aggregator_.W_)
 
 
 def test_a_result_about_labels(rows, tmp_path):

@@ -30,7 +30,7 @@ def test_version():
 
 def test_installed_command():
     done = subprocess.run(
-        [sys.executable, "-c", "from neighboragg.cli import main; main()", "--help"],
+        [sys.executable, "-m", "neighboragg", "--help"],
         capture_output=True,
         text=True,
         check=False,

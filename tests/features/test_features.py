@@ -130,3 +130,25 @@ class TestTabularFeatures:
         with pytest.raises(InvalidInputError) as error:
             features.transform(X)
         assert str(error.value) == message
+
+
+def test_too_many_categories_leave_the_most_frequent():
+    frequent = ["a", "b", "c"] * 20
+    column = np.array([*frequent, *(f"once {i}" for i in range(60)), "b"], dtype=object)[:, None]
+    features = TabularFeatures(max_categories=10).fit(column)
+    assert features.categories_ == {0: ["a", "b", "c"]}
+    assert TabularFeatures(max_categories=2).fit(column).categories_ == {0: ["a", "b"]}
+    assert len(TabularFeatures().fit(column).categories_[0]) == 63
+    vectors = features.transform(np.array([["a"], ["once 3"], ["new"]], dtype=object))
+    assert (vectors[0] != 0).sum() == 1
+    np.testing.assert_array_equal(vectors[1:], 0.0)
+
+
+def test_an_identifier_says_nothing():
+    rows = np.array([[f"id {i}", i % 3] for i in range(200)], dtype=object)
+    features = TabularFeatures().fit(rows)
+    assert features.categories_[0] == []
+    assert features.transform(rows).shape == (200, 1)
+    again = TabularFeatures.from_record(features.to_record())
+    np.testing.assert_array_equal(again.transform(rows), features.transform(rows))
+    assert again.max_categories == 100

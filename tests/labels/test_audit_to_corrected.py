@@ -3,12 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_wine
+from PIL import Image
+from sklearn.datasets import load_digits, load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
 from typer.testing import CliRunner
 
 from neighboragg.cli._app import app
 from neighboragg.datasets import add_label_noise
-from neighboragg.exceptions import InvalidInputError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.review import DecisionStore, load_review_set
 
 
@@ -47,9 +50,14 @@ def test_three_commands(wine, tmp_path):
     assert wrong[found["row"]].mean() > 0.8
     assert {"given", "suggested", "reasons", "alcohol", "bottle"} <= set(found.columns)
 
+    assert flagged.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
     review_path = flagged.with_suffix(".review.json")
     review_set = load_review_set(review_path)
     assert len(review_set.flagged) == len(found)
+    # Rows are numbered as in the file, the one without a label included; that one is not judged.
+    assert [item.row for item in review_set.flagged] == found["row"].tolist()
+    assert (review_set.n_rows, review_set.n_judged) == (178, 177)
     assert len(review_set.audit) == 50
     decide_everything(review_path.with_suffix(".decisions.sqlite"), review_set)
 
@@ -73,6 +81,27 @@ def test_integer_labels_stay_integers_and_parquet_works(tmp_path):
     after = pd.read_parquet(fixed)["y"]
     assert (after.to_numpy() != noisy.y).sum() == 5
     assert set(after) == {0, 1, 2}
+
+
+def test_a_sample_of_the_rows_is_judged_and_corrected_in_place(wine, tmp_path):
+    frame, _, wrong = wine
+    table, flagged, fixed = tmp_path / "wine.csv", tmp_path / "s.csv", tmp_path / "c.csv"
+    frame.to_csv(table, index=False)
+    run("audit", table, "--label", "cultivar", "-o", flagged, "--sample", 150, "--budget", 6, "--n-audit", 10)
+    review_path = flagged.with_suffix(".review.json")
+    review_set = load_review_set(review_path)
+    assert (review_set.n_rows, review_set.n_judged) == (178, 150)
+    assert wrong[[item.row for item in review_set.flagged]].mean() > 0.8
+    for item in review_set.items:
+        assert item.content["alcohol"] == frame["alcohol"].iloc[item.row]
+        for neighbour in (*item.given_neighbours, *item.suggested_neighbours):
+            assert neighbour.content["alcohol"] == frame["alcohol"].iloc[neighbour.row]
+    decide_everything(review_path.with_suffix(".decisions.sqlite"), review_set)
+    assert "6 labels changed" in run(
+        "correct", table, "--label", "cultivar", "--review", flagged, "-o", fixed
+    )
+    changed = pd.read_csv(fixed)["cultivar"].fillna("") != frame["cultivar"].fillna("")
+    assert np.flatnonzero(changed).tolist() == sorted(item.row for item in review_set.flagged)
 
 
 def test_dates_and_missing_values_are_shown(tmp_path):
@@ -103,6 +132,67 @@ def test_texts(tmp_path):
     assert item.kind == "text"
 
 
+def test_a_table_of_the_form_of_the_quora_questions(tmp_path):
+    rng = np.random.default_rng(0)
+    words = {0: ["how", "learn", "best", "way", "python"], 1: ["why", "stupid", "hate", "people", "always"]}
+    target = rng.integers(0, 2, 300)
+    noisy = add_label_noise(target, rate=0.04, random_state=0)
+    texts = [" ".join(rng.choice(words[label], 6)) for label in target]
+    table, flagged = tmp_path / "train.csv", tmp_path / "suspicious.csv"
+    identifiers = [f"{i:020x}" for i in range(300)]
+    pd.DataFrame({"qid": identifiers, "question_text": texts, "target": noisy.y}).to_csv(table, index=False)
+    options = ["--text", "question_text", "--sample", 250, "--budget", 8]
+    run("audit", table, "--label", "target", "-o", flagged, *options)
+    found = pd.read_csv(flagged)
+    assert noisy.mask[found["row"]].all()
+    assert found["qid"].tolist() == [identifiers[row] for row in found["row"]]
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """Pictures as files, numbered from 2 to 11 so that text and numbers sort differently, with wrong labels."""
+    folder = tmp_path_factory.mktemp("digits")
+    (folder / "pictures").mkdir()
+    X, y = (part[:300] for part in load_digits(return_X_y=True))
+    noisy = add_label_noise(y + 2, rate=0.05, random_state=0)
+    for i, row in enumerate(X):
+        Image.fromarray((row.reshape(8, 8) * 15).astype(np.uint8)).save(folder / "pictures" / f"{i}.png")
+    paths = [f"pictures/{i}.png" for i in range(len(y))]
+    pd.DataFrame({"picture": paths, "digit": noisy.y}).to_csv(folder / "digits.csv", index=False)
+    np.save(folder / "embeddings.npy", X.astype(np.float32))
+    proba = cross_val_predict(LogisticRegression(max_iter=300), X / 16, noisy.y, method="predict_proba")
+    np.save(folder / "proba.npy", proba)
+    return folder, noisy.mask
+
+
+def test_embeddings_probabilities_and_pictures(digits):
+    folder, wrong = digits
+    flagged = folder / "s.csv"
+    matrices = ["--embeddings", folder / "embeddings.npy", "--proba", folder / "proba.npy"]
+    run("audit", folder / "digits.csv", "--label", "digit", "--image", "picture", *matrices, "-o", flagged)
+    found = pd.read_csv(flagged)
+    assert wrong[found["row"]].mean() > 0.85
+    assert wrong[found["row"]].sum() > 0.85 * wrong.sum()
+    review_set = load_review_set(flagged.with_suffix(".review.json"))
+    assert {item.kind for item in review_set.items} == {"image"}
+    # The probability columns are in the order 2, …, 11, the classes of the result in that of their text.
+    assert review_set.classes[:3] == ("10", "11", "2")
+    agrees = found["reasons"].str.extract(r"classifier prefers '(\d+)'")[0].dropna()
+    assert (agrees.astype(int) == found["suggested"][agrees.index]).mean() > 0.9
+
+
+def test_probabilities_of_a_sample_in_which_a_class_is_missing(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.array([9] * 60 + [10] * 60 + [11])
+    X = rng.normal(size=(121, 3)) + 3.0 * y[:, None]
+    proba = np.eye(3)[y - 9] * 0.7 + 0.1
+    pd.DataFrame(X, columns=list("abc")).assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    np.save(tmp_path / "p.npy", proba)
+    options = ["--proba", tmp_path / "p.npy", "--sample", 100, "--budget", 1, "--seed", 3]
+    run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", *options)
+    assert load_review_set(tmp_path / "s.review.json").classes == ("10", "9")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -112,7 +202,27 @@ def test_texts(tmp_path):
         ),
         (
             ["audit", "{table}", "--label", "y", "--text", "z"],
-            "There is no column 'z'.\nHint: the columns are 'a'.",
+            "There is no column 'z' in {table}.\nHint: the columns are 'a', 'y'.",
+        ),
+        (
+            ["audit", "{table}", "--label", "y", "--image", "a"],
+            "--image needs --embeddings: paths say nothing about what is in the pictures.",
+        ),
+        (
+            ["audit", "{table}", "--label", "y", "--embeddings", "{folder}/no.npy"],
+            "There is no file {folder}/no.npy.",
+        ),
+        (
+            ["audit", "{table}", "--label", "y", "--embeddings", "{folder}/short.npy"],
+            "{folder}/short.npy must hold a matrix with a row for each of the 30 rows of the table. Got (29, 2).",
+        ),
+        (
+            ["audit", "{table}", "--label", "y", "--embeddings", "{folder}/text.npy"],
+            "{folder}/text.npy is no array of numbers in NumPy's format.\nHint: numpy.save(path, array).",
+        ),
+        (
+            ["audit", "{table}", "--label", "y", "--proba", "{folder}/two.npy"],
+            "{folder}/two.npy has 2 columns, but there are 3 labels: u, v, w.",
         ),
         (
             ["review", "{folder}/s.csv"],
@@ -120,12 +230,15 @@ def test_texts(tmp_path):
             "Hint: neighboragg audit table.csv --label y -o {folder}/s.csv",
         ),
     ],
-    ids=["label", "text", "review"],
+    ids=["label", "text", "image", "absent", "short", "no array", "columns", "review"],
 )
 def test_refusals(tmp_path, arguments, message):
     table = tmp_path / "t.csv"
     pd.DataFrame({"a": range(30), "y": ["u", "v", "w"] * 10}).to_csv(table, index=False)
+    np.save(tmp_path / "short.npy", np.zeros((29, 2)))
+    np.save(tmp_path / "two.npy", np.full((30, 2), 0.5))
+    (tmp_path / "text.npy").write_text("no array at all")
     places = {"table": table, "folder": tmp_path}
-    with pytest.raises(InvalidInputError) as error:
+    with pytest.raises((InvalidInputError, InvalidParameterError)) as error:
         run(*(argument.format(**places) for argument in arguments))
     assert str(error.value) == message.format(**places)

@@ -155,3 +155,18 @@ def test_large_given_groups_need_no_warning(blobs):
     result = find_mislabeled(blobs.X, blobs.y, groups=groups, budget=2)
     assert np.flatnonzero(result.mask).tolist() == [3, 50]
     assert not (groups[result.given_neighbors] == groups[:, None]).any()
+
+
+@pytest.mark.parametrize("kind", ["float", "object"])
+def test_a_missing_group_is_a_group_of_its_own(digits, kind):
+    X, y = digits.X[:120], digits.y[:120]
+    numbers = np.arange(120, dtype=float)
+    numbers[60:64] = 60.0
+    own = find_mislabeled(X, y, groups=numbers, n_passes=1, own_models=False)
+    gaps = numbers.copy()
+    gaps[::10] = np.nan
+    gaps[60] = 60.0
+    if kind == "object":
+        gaps = np.array([None if np.isnan(value) else f"source {value}" for value in gaps], dtype=object)
+    found = find_mislabeled(X, y, groups=gaps, n_passes=1, own_models=False)
+    np.testing.assert_array_equal(found.scores, own.scores)

@@ -30,8 +30,8 @@ def message_of(error_type, function, *args, **kwargs):
     [
         ({"rule": "best"}, "The 'rule' parameter of MislabelDetector must be one of 'budget', 'coverage', "
          "'estimated', 'fdr'. Got 'best' instead."),
-        ({"reliability": "r"}, "The 'reliability' parameter of MislabelDetector must be one of 'margin', 'paper', "
-         "'trust'. Got 'r' instead."),
+        ({"reliability": "r"}, "The 'reliability' parameter of MislabelDetector must be one of 'difference', "
+         "'margin', 'paper', 'trust'. Got 'r' instead."),
         ({"duplicates": "drop"}, "The 'duplicates' parameter of MislabelDetector must be one of 'group', 'ignore'. "
          "Got 'drop' instead."),
         ({"alpha": 1.0}, "The 'alpha' parameter of MislabelDetector must be a number in (0, 1). Got 1.0 instead."),
@@ -120,7 +120,7 @@ def test_parameters_of_several_rules_need_a_rule(blobs):
     found = message_of(InvalidParameterError, find_mislabeled, blobs.X, blobs.y, alpha=0.1, budget=3)
     assert found == (
         "find_mislabeled got parameters of several rules (coverage, budget) and no rule.\n"
-        "Hint: pass rule=, or only one of alpha (coverage), q (fdr) and budget."
+        "Hint: pass rule=, or only one of alpha or noise_rate (coverage), q (fdr) and budget."
     )
     result = find_mislabeled(blobs.X, blobs.y, rule="budget", alpha=0.1, budget=3, **FAST)
     assert result.n_flagged == 3
@@ -165,7 +165,8 @@ def test_new_rows_are_checked(blobs):
 
 def test_label_reliability_is_checked():
     assert message_of(InvalidParameterError, label_reliability, [[0.5, 0.5]], [0], kind="best") == (
-        "The 'kind' parameter of label_reliability must be one of 'margin', 'paper', 'trust'. Got 'best' instead."
+        "The 'kind' parameter of label_reliability must be one of 'difference', 'margin', 'paper', 'trust'. "
+        "Got 'best' instead."
     )
     assert message_of(InvalidInputError, label_reliability, [[1.0]], [0]) == (
         "trust passed to label_reliability has 1 column; a label can be doubted only if there are two classes or "
@@ -301,7 +302,12 @@ def test_tables_become_vectors(blobs):
     np.testing.assert_allclose(again.scores, detector.result_.scores)
     objects = find_mislabeled(frame.to_numpy(dtype=object), blobs.y, budget=2, own_models=False)
     np.testing.assert_allclose(objects.scores, detector.result_.scores)
-    assert detector.predict(frame[:2], ["right", "left"]).tolist() == [True, False]
+    near = frame[:2].assign(b=frame["b"][:2] + 0.05)
+    assert detector.predict(near, ["right", "left"]).tolist() == [True, False]
+    assert message_of(InvalidInputError, detector.predict, near[["b", "a", "c", "colour"]], ["left"] * 2) == (
+        "X passed to MislabelDetector has the columns ['b', 'a', 'c', 'colour'], but fit had "
+        "['a', 'b', 'c', 'colour'].\nHint: pass the same columns in the same order."
+    )
 
 
 def test_an_estimator_sees_the_table_itself(blobs):
@@ -315,14 +321,41 @@ def test_an_estimator_sees_the_table_itself(blobs):
 
     detector = MislabelDetector(NeedsFrame(), **FAST).fit(frame, blobs.y)
     assert detector.classifier_.proba.shape == (80, 2)
-    assert detector.predict(frame[:2], ["right", "left"]).tolist() == [True, False]
+    assert detector.predict(frame[:2] + 0.05, ["right", "left"]).tolist() == [True, False]
 
 
 def test_sparse_rows(blobs):
     X = sparse.csr_matrix(np.maximum(blobs.X, 0))
     detector = MislabelDetector(LogisticRegression(), rule="budget", budget=2, **FAST).fit(X, blobs.y)
     assert np.flatnonzero(detector.result_.mask).tolist() == [3, 50]
-    assert detector.predict(X[:2], ["right", "left"]).tolist() == [True, False]
+    assert detector.predict(X[:2] * 1.05, ["right", "left"]).tolist() == [True, False]
+
+
+def test_numbers_in_a_column_of_objects_are_labels(blobs):
+    codes = (blobs.y == "right").astype(int)
+    plain = find_mislabeled(blobs.X, codes, **FAST)
+    np.testing.assert_array_equal(find_mislabeled(blobs.X, codes.astype(object), **FAST).scores, plain.scores)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan], ids=["none", "nan"])
+def test_missing_labels_are_named(blobs, missing):
+    y = blobs.y.astype(object)
+    y[4] = missing
+    assert message_of(InvalidInputError, find_mislabeled, blobs.X, y) == (
+        "y passed to MislabelDetector contains missing labels.\nHint: drop the rows without a label."
+    )
+
+
+def test_whole_numbers_are_row_numbers_not_a_mask(blobs):
+    message = message_of(InvalidInputError, find_mislabeled, blobs.X, blobs.y, clean=[1] * 30 + [0] * 50)
+    assert message == (
+        "clean passed to MislabelDetector names the same row more than once.\n"
+        "Hint: whole numbers are row numbers; pass booleans for a mask."
+    )
+
+
+def test_a_noise_rate_asks_for_the_coverage_rule(blobs):
+    assert find_mislabeled(blobs.X, blobs.y, noise_rate=0.1, **FAST).rule == "coverage"
 
 
 def test_probabilities_that_are_none_are_refused(blobs):
@@ -341,7 +374,7 @@ def test_it_reports_its_steps(blobs, capsys):
     assert capsys.readouterr().out == (
         "[MislabelDetector] classifier cross-validated, accuracy 0.500\n"
         "[MislabelDetector] pass 1 of 2: 80 of 80 rows reliable\n"
-        "[MislabelDetector] pass 2 of 2: 79 of 80 rows reliable\n"
+        "[MislabelDetector] pass 2 of 2: 78 of 80 rows reliable\n"
         "[MislabelDetector] 2 of 80 labels flagged\n"
     )
     find_mislabeled(blobs.X, blobs.y, **FAST)

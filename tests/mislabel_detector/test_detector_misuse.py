@@ -73,15 +73,26 @@ def test_an_estimator_is_never_suspected(digits):
     find_mislabeled(digits.X, digits.y, estimator=KNeighborsClassifier(1), **FAST)
 
 
-def test_judging_the_fitted_rows_again_is_noticed(blobs):
+@pytest.mark.parametrize(
+    "rows", [np.arange(80), np.arange(80)[::-1], np.arange(5)], ids=["all", "turned", "some"]
+)
+def test_judging_fitted_rows_again_is_noticed(blobs, rows):
     detector = MislabelDetector(**FAST).fit(blobs.X, blobs.y)
     with pytest.warns(TrustWarning) as caught:
-        detector.predict(blobs.X, blobs.y)
+        detector.predict(blobs.X[rows], blobs.y[rows])
     assert [str(warning.message) for warning in caught] == [
-        "X passed to MislabelDetector are the rows it was fitted on, which then vouch for themselves.\n"
+        "Most rows of X passed to MislabelDetector are rows it was fitted on, which then vouch for themselves.\n"
         "Hint: take result_.mask and result_.scores for these."
     ]
+
+
+def test_new_rows_are_not_taken_for_fitted_ones(blobs):
+    detector = MislabelDetector(**FAST).fit(blobs.X, blobs.y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         detector.predict(blobs.X + 0.01, blobs.y)
-        detector.predict(blobs.X[:5], blobs.y[:5])
+        detector.predict(np.concatenate([blobs.X[:2], blobs.X[2:6] + 0.01]), blobs.y[:6])
+        detector.predict(blobs.X[:0], blobs.y[:0])
+    coarse = np.round(blobs.X[:, :1])
+    few_values = MislabelDetector(duplicates="ignore", **FAST).fit(coarse, blobs.y)
+    few_values.predict(coarse[:20], blobs.y[:20])

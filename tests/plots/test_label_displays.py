@@ -19,16 +19,6 @@ GIVEN = np.array(["cat", "cat", "dog", "owl", "cat"])
 SUGGESTED = np.array(["dog", "dog", "cat", "cat", "owl"])
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
-def legend_of(display):
-    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
-
-
 def test_bars_count_every_row_once():
     display = LabelScoreDisplay(SCORES, MASK, -1.0).plot(bins=5)
     flagged = np.array([bar.get_height() for bar in display.flagged_])
@@ -42,14 +32,14 @@ def test_bars_count_every_row_once():
     )
 
 
-def test_threshold_is_a_line_and_in_the_legend():
+def test_threshold_is_a_line_and_in_the_legend(legend_of):
     display = LabelScoreDisplay(SCORES, MASK, -1.0).plot()
     assert list(display.line_.get_xdata()) == [-1.0, -1.0]
     assert legend_of(display) == ["threshold (-1)", "kept (6)", "flagged (2)"]
 
 
 @pytest.mark.parametrize("threshold", [None, np.inf, -np.inf])
-def test_no_line_without_a_finite_threshold(threshold):
+def test_no_line_without_a_finite_threshold(threshold, legend_of):
     display = LabelScoreDisplay(SCORES, MASK, threshold).plot()
     assert display.line_ is None
     assert legend_of(display) == ["kept (6)", "flagged (2)"]
@@ -62,7 +52,9 @@ def test_infinite_scores_are_drawn_at_the_ends():
 
 
 def test_rows_are_counted_on_a_log_axis_unless_told_otherwise():
-    assert LabelScoreDisplay(SCORES, MASK).plot().ax_.get_yscale() == "log"
+    logarithmic = LabelScoreDisplay(SCORES, MASK).plot().ax_
+    assert logarithmic.get_yscale() == "log"
+    assert logarithmic.get_ylim()[0] < 1  # a bar of one label is seen
     figure, axes = plt.subplots()
     display = LabelScoreDisplay(SCORES, MASK).plot(axes, log=False, alpha=0.5)
     assert (display.ax_, display.figure_) == (axes, figure)

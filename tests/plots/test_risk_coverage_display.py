@@ -20,16 +20,6 @@ CORRECT = np.array([True, True, False, True, True, False, True, False])
 TRUST = np.array([0.9, 0.8, 0.8, 0.8, 0.5, 0.3, 0.3, 0.1])
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
-def legend_of(display):
-    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
-
-
 def test_line_is_the_expected_risk_at_every_threshold_and_between():
     display = RiskCoverageDisplay.from_predictions(CORRECT, TRUST)
     x, y = display.line_.get_data()
@@ -60,7 +50,7 @@ def test_a_new_figure_unless_axes_are_given():
     assert first.figure_ is not second.figure_
 
 
-def test_names_in_the_legend():
+def test_names_in_the_legend(legend_of):
     area = f"AURC = {aurc(CORRECT, TRUST):.3f}"
     assert legend_of(RiskCoverageDisplay.from_predictions(CORRECT, TRUST)) == [area]
     display = RiskCoverageDisplay.from_predictions(CORRECT, TRUST, name="pool")
@@ -71,7 +61,7 @@ def test_names_in_the_legend():
     assert RiskCoverageDisplay(curve=curve).plot().ax_.get_legend() is None
 
 
-def test_several_scores_share_axes():
+def test_several_scores_share_axes(legend_of):
     display = RiskCoverageDisplay.from_predictions(CORRECT, TRUST, name="a")
     RiskCoverageDisplay.from_predictions(CORRECT, -TRUST, name="b", ax=display.ax_)
     assert len(display.ax_.get_lines()) == 2
@@ -80,7 +70,7 @@ def test_several_scores_share_axes():
     assert display.ax_.get_ylim()[1] >= 1.0
 
 
-def test_line_options_reach_matplotlib():
+def test_line_options_reach_matplotlib(legend_of):
     display = RiskCoverageDisplay.from_predictions(CORRECT, TRUST, color="red", linewidth=3, label="mine")
     assert display.line_.get_color() == "red"
     assert display.line_.get_linewidth() == 3
@@ -100,7 +90,7 @@ def test_band_has_the_bootstrap_limits_and_the_colour_of_its_line():
     assert display.band.confidence_level == 0.8
 
 
-def test_oracle_is_the_curve_of_a_perfect_order():
+def test_oracle_is_the_curve_of_a_perfect_order(legend_of):
     display = RiskCoverageDisplay.from_predictions(CORRECT, TRUST, plot_oracle=True)
     x, y = display.oracle_line_.get_data()
     perfect = risk_coverage_curve(CORRECT, CORRECT)

@@ -131,8 +131,8 @@ def test_parameters_of_a_set(changes, message):
         ({"columns": ("x", "x")}, "columns must differ from one another. Got ['x', 'x']."),
         (
             {"n_flagged": 101},
-            "The review set lists 0 flagged items, of n_flagged=101 flagged rows among n_rows=100; "
-            "each number must be at most the next.",
+            "The review set lists 0 flagged items, of n_flagged=101 flagged rows among n_judged=100 rows judged "
+            "of n_rows=100; each number must be at most the next.",
         ),
     ],
 )
@@ -152,8 +152,8 @@ def test_items_that_do_not_fit_the_set(make_item, make_review_set):
     with pytest.raises(InvalidInputError) as caught:
         make_review_set(items=(make_item(1), make_item(2)), n_flagged=1)
     assert str(caught.value) == (
-        "The review set lists 2 flagged items, of n_flagged=1 flagged rows among n_rows=100; "
-        "each number must be at most the next."
+        "The review set lists 2 flagged items, of n_flagged=1 flagged rows among n_judged=100 rows judged "
+        "of n_rows=100; each number must be at most the next."
     )
     with pytest.raises(InvalidInputError) as caught:
         make_review_set(items=(make_item(1, queue="audit"),), n_flagged=100)

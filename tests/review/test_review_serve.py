@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from neighboragg.exceptions import FileFormatError, MissingExtraError
+from neighboragg.exceptions import FileFormatError, InvalidParameterError, MissingExtraError
 from neighboragg.review import create_app, save_review_set, serve
 
 TOKEN = "a-token-for-the-tests"
@@ -104,6 +104,16 @@ def test_an_interrupt_ends_it_in_order(started, source, capsys, monkeypatch):
     monkeypatch.setattr("uvicorn.Server.run", interrupt)
     serve(source, open_browser=False)
     assert started["app"].state.store._database._connection is None
+
+
+def test_a_port_in_use_is_named(source):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(InvalidParameterError) as caught:
+            serve(source, port=port, open_browser=False)
+    message = str(caught.value)
+    assert message.startswith(f"Cannot listen on 127.0.0.1, port {port}: ")
+    assert message.endswith(".\nHint: port 0 takes a free one.")
 
 
 def test_a_wrong_file(tmp_path):

@@ -37,12 +37,16 @@ class Aggregator(BaseEstimator, ABC):
 
     @abstractmethod
     def to_record(self) -> dict[str, Any]:
-        """Fitted state as numbers and arrays."""
+        """Parameters under "params", and fitted attributes without their underscore, as numbers and arrays."""
 
     @classmethod
-    @abstractmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Rebuild from :meth:`to_record`."""
+        aggregator = cls(**record["params"])
+        for name, value in record.items():
+            if name != "params":
+                setattr(aggregator, f"{name}_", value)
+        return aggregator
 
 
 def softmax(logits: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
 """The paper's aggregator: one hidden layer over neighbour similarities and class probabilities."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -198,15 +198,6 @@ class NetworkAggregator(Aggregator):
             "W": self.W_,
             "n_iter": self.n_iter_,
         }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_record`."""
-        network = cls(**record["params"])
-        for name, value in record.items():
-            if name != "params":
-                setattr(network, f"{name}_", value)
-        return network
 
     def _resolve_bandwidth(self, distances: FloatArray) -> float:
         if isinstance(self.bandwidth, str):

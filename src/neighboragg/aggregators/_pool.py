@@ -1,6 +1,6 @@
 """The pool aggregator: a log-linear opinion pool of the classifier, its neighbours and second opinions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -153,15 +153,6 @@ class PoolAggregator(Aggregator):
             "theta": self.theta_,
             "guard_weight": self.guard_weight_,
         }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_record`."""
-        pool = cls(**record["params"])
-        for name, value in record.items():
-            if name != "params":
-                setattr(pool, f"{name}_", value)
-        return pool
 
     def _counts(self, available: int) -> list[int]:
         if self.neighbor_counts is None:

@@ -1,4 +1,4 @@
-"""Figures as in the paper: ablation bars, and sensitivity to the number of neighbours."""
+"""Figures as in the paper (ablation bars, sensitivity to the number of neighbours), and of wrong labels."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 
 from neighboragg._optional import import_extra
 
-__all__ = ["ablation_figure", "sensitivity_figure"]
+__all__ = ["ablation_figure", "mislabel_figure", "sensitivity_figure"]
 
 TITLES = {"auroc": "AUROC, %", "ap_success": "APC, %", "ap_error": "APM, %"}
 
@@ -59,3 +59,32 @@ def sensitivity_figure(rows: Sequence[Mapping[str, Any]], methods: Sequence[str]
         ax.set_ylabel(TITLES[metric])
         ax.legend(frameon=False)
     figure.savefig(path, dpi=110)
+
+
+def mislabel_figure(rows: Sequence[Mapping[str, Any]], ours: str, rival: str, path: Path) -> None:
+    """Left, average precision of ours against the rival's, a point a cell; right, every score by noise rate."""
+    figure_module = import_extra("matplotlib.figure", extra="cli", purpose="The figure of wrong labels")
+    figure = figure_module.Figure(figsize=(11, 4.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    ranked = [row for row in rows if "average_precision" in row]
+    for noise, marker in zip(dict.fromkeys(row["noise"] for row in ranked), "osv^D", strict=False):
+        pair = [_precisions(ranked, method=method, noise=noise) for method in (rival, ours)]
+        left.scatter(*pair, marker=marker, s=18, alpha=0.7, label=noise.replace("_", " "))
+    left.axline((0, 0), slope=1, color="0.4", linestyle="--", linewidth=1)
+    left.set(xlabel=f"average precision, {rival}, %", ylabel=f"average precision, {ours}, %")
+    left.legend(frameon=False)
+    rates = sorted({row["rate"] for row in ranked})
+    for method in dict.fromkeys(row["method"] for row in ranked):
+        means = [np.mean(_precisions(ranked, method=method, rate=rate)) for rate in rates]
+        right.plot([100 * rate for rate in rates], means, marker="o", markersize=4, label=method,
+                   linewidth=2.5 if method == ours else 1.2)  # fmt: skip
+    right.set(xlabel="wrong labels, %", ylabel="mean average precision, %", ylim=(0, 100))
+    right.legend(frameon=False, fontsize="x-small", ncols=2)
+    figure.savefig(path, dpi=110)
+
+
+def _precisions(rows: Sequence[Mapping[str, Any]], **wanted: Any) -> list[float]:
+    """Average precisions of the matching rows, in the order of their cells."""
+    chosen = [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+    chosen.sort(key=lambda r: (r["set"], r["base"], r["noise"], r["rate"], r["seed"]))
+    return [100 * row["average_precision"] for row in chosen]

@@ -60,10 +60,14 @@ def compute_mislabel(name: str, base: str, kind: str, rate: float, seed: int) ->
     noisy = add_label_noise(truth, rate=rate, kind=kind, X=X, random_state=seed)
     proba = _out_of_fold(X, noisy.y, base, seed)
     cell = {"set": name, "base": base, "noise": kind, "rate": rate, "seed": seed}
-    return [
-        {**cell, **row, "machine": machine()}
-        for row in _judge(X, np.asarray(noisy.y), proba, noisy.mask, seed)
-    ]
+    rows = [{**cell, **_rounded(row)} for row in _judge(X, np.asarray(noisy.y), proba, noisy.mask, seed)]
+    rows[0]["machine"] = machine()
+    return rows
+
+
+def _rounded(row: dict[str, Any]) -> dict[str, Any]:
+    """Five decimals are more than the noise leaves, and keep the file small."""
+    return {key: round(value, 5) if isinstance(value, float) else value for key, value in row.items()}
 
 
 def _judge(
@@ -74,9 +78,11 @@ def _judge(
     seconds = time.process_time() - start
     yield {**_ranking("ours", ours.scores, wrong), **_flags(ours.mask, wrong), "cpu_seconds": round(seconds, 2),
            "estimated_rate": ours.noise_rate}  # fmt: skip
-    for reliability in ("trust", "paper"):
+    for reliability in ("difference", "trust", "paper"):
         scores = label_reliability(ours.trust, y, kind=reliability, predicted=proba.argmax(axis=1))
         yield _ranking(f"ours, reliability={reliability}", scores, wrong)
+    alone = find_mislabeled(X, y, proba=proba, own_models=False, random_state=seed)
+    yield _ranking("ours, own_models=False", alone.scores, wrong)
     models = _mean_of_models(X, y, proba, seed)
     yield _ranking("margin on the mean of the models", _margin(models, y), wrong)
     yield _ranking("kNN disagreement", _knn(X, y), wrong)

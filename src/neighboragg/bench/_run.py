@@ -1,5 +1,6 @@
 """Run cells in parallel, within memory, resumably."""
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -17,7 +18,7 @@ from neighboragg.bench._cells import make_cell, score_entrants
 from neighboragg.bench._store import ResultStore, machine
 from neighboragg.bench._tables_in import load_matrix
 
-__all__ = ["Task", "run_tasks"]
+__all__ = ["Task", "file_digest", "run_tasks"]
 
 MEMORY_PER_WORKER = 3 * 2**30
 
@@ -35,10 +36,10 @@ class Task:
 
     def cell(self) -> dict[str, Any]:
         """What identifies the cell in the results."""
-        label = {} if self.label is None else {"label": self.label}
+        of_file = {} if self.label is None else {"label": self.label, "digest": file_digest(Path(self.set))}
         return {
             "set": Path(self.set).name,
-            **label,
+            **of_file,
             "base": self.base,
             "seed": self.seed,
             **dict(self.changes),
@@ -55,6 +56,18 @@ class Task:
         about = {"n_train": len(cell.train), "n_val": len(cell.val), "n_test": len(cell.test)}
         scored = score_entrants(cell, self.methods, **dict(self.changes))
         return [{**self.cell(), **row, **about, "machine": machine()} for row in scored]
+
+
+def file_digest(path: Path) -> str:
+    """Tells a file from one of the same name with other contents."""
+    status = path.stat()
+    return _digest(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache
+def _digest(path: Path, changed: int, size: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 class Computable(Protocol):

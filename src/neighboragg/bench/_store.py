@@ -13,7 +13,7 @@ from neighboragg.exceptions import FileFormatError
 
 __all__ = ["ResultStore", "machine"]
 
-KEY = ("set", "label", "base", "seed", "method", "n_neighbors", "noise", "rate")
+KEY = ("set", "label", "digest", "base", "seed", "method", "n_neighbors", "noise", "rate")
 
 
 def machine() -> dict[str, Any]:

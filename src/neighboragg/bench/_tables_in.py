@@ -11,7 +11,7 @@ from neighboragg._typing import Array, FloatArray
 from neighboragg.datasets import list_datasets, load_dataset
 from neighboragg.exceptions import InvalidInputError, TrustWarning
 
-__all__ = ["frame_to_matrix", "load_matrix", "read_table"]
+__all__ = ["frame_to_matrix", "is_parquet", "load_matrix", "read_table"]
 
 MOST_CATEGORIES = 100
 FEWEST_ROWS = 50
@@ -44,16 +44,44 @@ def load_matrix(name: str, label: str | None = None) -> tuple[FloatArray, Array]
     return frame_to_matrix(read_table(Path(name)), label)
 
 
-def read_table(path: Path) -> Any:
-    """A CSV (also compressed) or Parquet file as a pandas DataFrame."""
+def read_table(path: Path, *, as_text: bool = False) -> Any:
+    """A CSV (also compressed) or Parquet file as a pandas DataFrame.
+
+    Parameters
+    ----------
+    path : Path
+    as_text : bool, default=False
+        Leave the values of a CSV file as they are written, with nothing taken for missing.
+    """
     pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
     if not path.exists():
         raise InvalidInputError(f"There is no file {path}.")
-    if path.suffix in (".parquet", ".pq"):
+    if is_parquet(path):
         return pandas.read_parquet(path)
-    if ".csv" in path.suffixes or path.suffix in (".tsv", ".txt"):
-        return pandas.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
-    raise InvalidInputError(f"Cannot tell the format of {path}.\nHint: use .csv, .csv.gz, .tsv or .parquet.")
+    suffixes = _suffixes(path)
+    if not {".csv", ".tsv", ".txt"} & {*suffixes}:
+        raise InvalidInputError(
+            f"Cannot tell the format of {path}.\nHint: use .csv, .csv.gz, .tsv or .parquet."
+        )
+    how: dict[str, Any] = {"dtype": str, "keep_default_na": False} if as_text else {"low_memory": False}
+    try:
+        # Without index_col=False, a comma at the end of every line would shift all columns by one.
+        return pandas.read_csv(path, sep="\t" if ".tsv" in suffixes else ",", index_col=False, **how)
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(
+            f"{path} is not text in UTF-8.\nHint: save it as UTF-8, e.g. iconv -f latin1 -t utf8."
+        ) from error
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
+        raise InvalidInputError(f"{path} is not a table: {error}") from error
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether the name is that of a Parquet file."""
+    return bool({".parquet", ".pq"} & {*_suffixes(path)[-1:]})
+
+
+def _suffixes(path: Path) -> list[str]:
+    return [suffix.lower() for suffix in path.suffixes[-2:]]
 
 
 def frame_to_matrix(frame: Any, label: str) -> tuple[FloatArray, Array]:

@@ -5,9 +5,11 @@ from typing import Annotated
 import typer
 
 import neighboragg
+from neighboragg.cli._audit import audit
 from neighboragg.cli._bench import bench
+from neighboragg.cli._correct import correct
 from neighboragg.cli._demo import demo
-from neighboragg.cli._labels import audit, correct, review
+from neighboragg.cli._review import review
 
 __all__ = ["app"]
 

@@ -18,7 +18,7 @@ from rich.progress import (
 
 from neighboragg import bench as comparisons
 from neighboragg.bench import Grid, ResultStore
-from neighboragg.bench._run import Computable
+from neighboragg.bench._run import Computable, file_digest
 
 __all__ = ["bench"]
 
@@ -80,6 +80,9 @@ def mislabel(seeds: Seeds = 1, jobs: Jobs = -1, output: Folder = DEFAULT_FOLDER)
     """Wrong labels put in on purpose: ours against cleanlab, kNN and classifier disagreement."""
     store = _run(output / "mislabel.jsonl", comparisons.mislabel_plan(seeds), jobs)
     _write(output / "mislabel", comparisons.mislabel_grids(store.rows), "Finding wrong labels")
+    path = output / "mislabel.png"
+    comparisons.mislabel_figure(store.rows, comparisons.OURS, comparisons.BEST_RIVAL, path)
+    Console().print(f"Written: {path}")
 
 
 @bench.command()
@@ -99,7 +102,9 @@ def data(
         comparisons.plan([str(file)], chosen, seeds, comparisons.TABLE1, label),
         jobs,
     )
-    rows = [row for row in store.rows if row.get("label") == label]  # the store may know other label columns
+    # The store may know other label columns, and earlier contents of the file.
+    wanted = {"label": label, "digest": file_digest(file)}
+    rows = [row for row in store.rows if {key: row.get(key) for key in wanted} == wanted]
     grids = comparisons.result_table(rows, [file.name], chosen, comparisons.TABLE1)
     grids += _summaries(rows, [file.name], chosen, comparisons.TABLE1)
     _write(output / file.name, grids, f"Trust methods on {file.name}")

@@ -267,7 +267,7 @@ class NeighborAgg(TrustMethod):
     def _params_to_record(self) -> dict[str, Any]:
         params = super()._params_to_record()
         # What these stood for is in the fitted state; the recipe itself may hold live objects.
-        params["aggregator"] = self._aggregator_kind()
+        params["aggregator"] = self.aggregator if isinstance(self.aggregator, str) else None
         params["second_opinions"] = "auto" if self.second_opinions == "auto" else None
         if not isinstance(self.random_state, int | None):
             params["random_state"] = None
@@ -294,6 +294,8 @@ class NeighborAgg(TrustMethod):
 
     def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
         self.aggregator_ = AGGREGATORS[state["aggregator_kind"]].from_record(state["aggregator"])
+        if self.aggregator is None:
+            self.aggregator = clone(self.aggregator_)
         self.reference_ = state["reference"]
         self.components_ = state["components"]
         self.indexes_ = {

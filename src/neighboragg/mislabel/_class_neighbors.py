@@ -106,8 +106,8 @@ def nearest_overall(distances: FloatArray, rows: IntArray, n_neighbors: int) -> 
     nearest : ndarray of bool of shape (n, C, K)
         `n_neighbors` true values for each of the n rows, fewer where there are fewer neighbours.
     """
-    n = len(distances)
-    flat, ids = distances.reshape(n, -1), rows.reshape(n, -1)
+    shape = (len(distances), distances.shape[1] * distances.shape[2])
+    flat, ids = distances.reshape(shape), rows.reshape(shape)
     reach = np.partition(flat, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
     nearest = (flat <= reach[:, None]) & (ids >= 0)
     tied = np.flatnonzero(nearest.sum(axis=1) > n_neighbors)

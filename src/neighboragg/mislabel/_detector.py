@@ -22,7 +22,7 @@ from neighboragg._validation import (
     encode_labels,
 )
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
-from neighboragg.mislabel._groups import Kinship, deal_folds, find_kin
+from neighboragg.mislabel._groups import Kinship, deal_folds, find_kin, mostly_known
 from neighboragg.mislabel._inputs import (
     RowVectors,
     check_classes,
@@ -71,7 +71,7 @@ class MislabelDetector(BaseEstimator):
         For ``"fdr"``: expected share of false alarms among the flags.
     budget : int, default=None
         For ``"budget"``: number of rows to flag.
-    reliability : {"margin", "trust", "paper"}, default="margin"
+    reliability : {"margin", "difference", "trust", "paper"}, default="margin"
         Score of a label; see :func:`label_reliability`.
     n_passes : int, default=2
         Passes; from the second on, every row counts by how far its own label is trusted.
@@ -314,14 +314,14 @@ class MislabelDetector(BaseEstimator):
         labels = check_labels(y, "y", owner)
         check_same_length(rows, "X", labels, "y", owner)
         codes = encode_labels(labels, self.classes_, "y", owner)
-        if len(codes) == len(self.result_) and np.array_equal(rows, self._label_trust.passes[0].neighbors.X):
+        said = self._proba_of_new(X, proba, len(rows))
+        if mostly_known(rows, self._label_trust.passes[0].neighbors.X):
             warnings.warn(
-                f"X passed to {owner} are the rows it was fitted on, which then vouch for themselves.\n"
+                f"Most rows of X passed to {owner} are rows it was fitted on, which then vouch for themselves.\n"
                 "Hint: take result_.mask and result_.scores for these.",
                 TrustWarning,
                 stacklevel=2,
             )
-        said = self._proba_of_new(X, proba, len(rows))
         trust = self._label_trust.trust_of(rows, said)
         return self._scores(trust, codes, said)
 
@@ -399,7 +399,7 @@ class MislabelDetector(BaseEstimator):
         rows = X if is_table(X) else np.asarray(X)
         opinion = cross_fit(
             "classifier",
-            lambda: clone(self.estimator),
+            lambda n: clone(self.estimator),
             lambda chosen: take_rows(rows, chosen),
             self.classes_[codes],
             self.classes_,

@@ -52,8 +52,8 @@ def find_mislabeled(
     clean : array-like of bool of shape (n,) or of int, default=None
         Rows whose labels have been verified, as a mask or by number.
     rule : {"estimated", "coverage", "fdr", "budget"}, default=None
-        Which scores are flagged. None follows from what is given: ``"coverage"`` with `alpha`, ``"fdr"`` with
-        `q`, ``"budget"`` with `budget`, and else ``"estimated"``.
+        Which scores are flagged. None follows from what is given: ``"coverage"`` with `alpha` or
+        `noise_rate`, ``"fdr"`` with `q`, ``"budget"`` with `budget`, and else ``"estimated"``.
     alpha : float, default=None
         Share of the correctly labelled rows that ``"coverage"`` may flag; 0.05 if None.
     noise_rate : float, default=None
@@ -89,13 +89,13 @@ def find_mislabeled(
     >>> round(float(noisy.mask[result.mask].mean()), 1)
     0.9
     """
-    by_value = {"coverage": alpha, "fdr": q, "budget": budget}
+    by_value = {"coverage": noise_rate if alpha is None else alpha, "fdr": q, "budget": budget}
     if rule is None:
         implied = [name for name, value in by_value.items() if value is not None]
         if len(implied) > 1:
             raise InvalidParameterError(
                 f"find_mislabeled got parameters of several rules ({', '.join(implied)}) and no rule.\n"
-                "Hint: pass rule=, or only one of alpha (coverage), q (fdr) and budget."
+                "Hint: pass rule=, or only one of alpha or noise_rate (coverage), q (fdr) and budget."
             )
         rule = implied[0] if implied else "estimated"
     given = {name: value for name, value in (("alpha", alpha), ("q", q)) if value is not None}

@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import connected_components
 
 from neighboragg._typing import Array, FloatArray, IntArray
 
-__all__ = ["Kinship", "deal_folds", "duplicate_groups", "find_kin", "merge_groups"]
+__all__ = ["Kinship", "deal_folds", "duplicate_groups", "find_kin", "merge_groups", "mostly_known"]
 
 # From this share of identical rows on, they are worth a note.
 MANY_DUPLICATES = 0.05
@@ -50,10 +50,23 @@ def find_kin(X: FloatArray, codes: IntArray, groups: IntArray | None, *, join_du
 
 def duplicate_groups(X: FloatArray) -> IntArray:
     """Number the distinct rows of `X`; identical rows get the same number."""
+    return np.unique(_as_bytes(X), return_inverse=True)[1].ravel()
+
+
+def mostly_known(X: FloatArray, fitted: FloatArray) -> bool:
+    """Whether most rows are identical to a fitted one, and more than fitted ones are to each other."""
+    keys = _as_bytes(fitted)
+    if not len(X) or 2 * (known := float(np.isin(_as_bytes(X.astype(fitted.dtype)), keys).mean())) <= 1:
+        return False
+    _, counts = np.unique(keys, return_counts=True)
+    return bool(known > 2 * counts[counts > 1].sum() / len(keys))
+
+
+def _as_bytes(X: FloatArray) -> Array:
+    """Each row as one value to compare."""
     # Adding zero turns -0.0 into 0.0, so that equal numbers are equal bytes.
     rows = np.ascontiguousarray(X + 0.0)
-    keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
-    return np.unique(keys, return_inverse=True)[1].ravel()
+    return rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
 
 
 def merge_groups(first: IntArray, second: IntArray) -> IntArray:

@@ -28,12 +28,14 @@ class RowVectors:
         self.owner = owner
         self.features: TabularFeatures | None = None
         self.n_features: int | None = None
+        self.columns: list[str] | None = None
 
     def fit_transform(self, X: Any) -> FloatArray:
         """Vectors of the rows to judge."""
         if is_table(X):
             self.features = TabularFeatures()
             vectors = self.features.fit_transform(X)
+            self.columns = _column_names(X)
             self.n_features = self.features.n_features_in_
         else:
             vectors = check_rows(X, "X", self.owner)
@@ -46,7 +48,17 @@ class RowVectors:
         """Vectors of further rows."""
         if self.features is None:
             return check_rows(X, "X", self.owner, n_features=self.n_features)
+        names = _column_names(X)
+        if None not in (names, self.columns) and names != self.columns:
+            raise InvalidInputError(
+                f"X passed to {self.owner} has the columns {names}, but fit had {self.columns}.\n"
+                "Hint: pass the same columns in the same order."
+            )
         return check_rows(self.features.transform(X), "X", self.owner)
+
+
+def _column_names(X: Any) -> list[str] | None:
+    return [str(name) for name in X.columns] if hasattr(X, "columns") else None
 
 
 def check_classes(y: ArrayLike, rows: FloatArray, owner: str) -> tuple[Array, IntArray]:
@@ -63,19 +75,24 @@ def check_classes(y: ArrayLike, rows: FloatArray, owner: str) -> tuple[Array, In
 
 
 def check_groups(groups: ArrayLike, n: int, owner: str) -> IntArray:
-    """Return a number for each row, the same for rows of one group."""
+    """Return a number for each row, the same for rows of one group; a missing value is a group of its own."""
     values = np.asarray(groups)
     if values.shape != (n,):
         raise InvalidInputError(
             f"groups passed to {owner} must hold one value for each of the {n} rows. Got shape {values.shape}."
         )
-    names, numbers = np.unique(values, return_inverse=True)
-    if len(names) < 2:
+    # Row by row, and only NaN differs from itself.
+    missing = np.asarray((values == None) | (values != values))  # noqa: E711
+    known = values[~missing].astype(str) if values.dtype.kind == "O" else values[~missing]
+    numbers = np.empty(n, dtype=np.intp)
+    names, numbers[~missing] = np.unique(known, return_inverse=True)
+    numbers[missing] = len(names) + np.arange(missing.sum())
+    if numbers.max() == 0:
         raise InvalidInputError(
             f"groups passed to {owner} puts all {n} rows into one group, so that none can vouch for another.\n"
             "Hint: leave out groups if the rows are independent."
         )
-    return numbers.astype(np.intp)
+    return numbers
 
 
 def check_clean(clean: ArrayLike, n: int, owner: str) -> BoolArray:
@@ -85,6 +102,11 @@ def check_clean(clean: ArrayLike, n: int, owner: str) -> BoolArray:
     if values.dtype.kind == "b" and values.shape == (n,):
         mask |= values
     elif values.dtype.kind in "iu" and values.ndim == 1 and ((values >= 0) & (values < n)).all():
+        if len(np.unique(values)) < len(values):
+            raise InvalidInputError(
+                f"clean passed to {owner} names the same row more than once.\n"
+                "Hint: whole numbers are row numbers; pass booleans for a mask."
+            )
         mask[values] = True
     else:
         raise InvalidInputError(

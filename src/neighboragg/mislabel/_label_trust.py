@@ -171,8 +171,8 @@ def fit_label_trust(
     -----
     Evidence f_e(x, c): log(p_c + 0.01) of the given probabilities and of each own model; minus the mean log
     distance to the 1, K/4 and K nearest rows of class c; log(1 + weight of class c among the K nearest). Each is
-    centred over classes and scaled to unit variance; t_c ∝ exp(Σ θ_e f_e), θ = argmin Σ −w log t_y + ‖θ‖². The
-    passes are combined by their geometric mean, with one temperature.
+    centred over classes and scaled to unit variance; t_c ∝ exp(Σ θ_e f_e), θ = argmin Σ −w log t_y + ‖θ‖², with
+    experts of negative weight left out. The passes are combined by their geometric mean, with one temperature.
     """
     with _single_threaded():
         scaling = Scaling.fit(data.X)
@@ -194,7 +194,7 @@ def fit_label_trust(
                 f"pass {number} of {n_passes}: {int((weight > RELIABLE).sum())} of {len(weight)} rows reliable"
             )
         combined = _combined([one.trust for one in passes])
-        temperature = _sane_weights(combined, data.codes, _has_kin(distances, data.codes))
+        temperature = _agreeing_weights(combined, data.codes, _has_kin(distances, data.codes))
     return LabelTrust(
         softmax(combined @ temperature),
         passes,
@@ -229,7 +229,7 @@ def _fit_pass(
     tensor = _evidence(said, distances, votes, far, offset)
     scale = tensor.std(axis=(0, 1)) + 1e-12
     tensor /= scale
-    theta = _sane_weights(tensor, data.codes, weight * _has_kin(distances, data.codes))
+    theta = _agreeing_weights(tensor, data.codes, weight * _has_kin(distances, data.codes))
     return Pass(weight, neighbors, opinions, far, offset, theta / scale, softmax(tensor @ theta))
 
 
@@ -241,17 +241,14 @@ def _has_kin(distances: FloatArray, codes: IntArray) -> FloatArray:
     return np.isfinite(distances[np.arange(len(codes)), codes, 0]).astype(np.float64)
 
 
-def _sane_weights(tensor: FloatArray, codes: IntArray, weight: FloatArray) -> FloatArray:
-    """Weights of the pool; if they contradict the experts on the whole, without those below zero.
+def _agreeing_weights(tensor: FloatArray, codes: IntArray, weight: FloatArray) -> FloatArray:
+    """Weights of the pool without experts whose weight would be below zero.
 
-    Leaving a row out makes its class rarer around it. Where rows are few and say little, that alone would
-    teach a pool to believe the opposite of what its experts say.
+    Leaving a row out makes its class rarer around it. Where rows are few or say little, that alone would teach a
+    pool to believe the opposite of what some experts say, and so to repeat the given labels.
     """
-    theta = pool_weights(tensor, codes, sample_weight=weight)
-    if theta.sum() >= 0:
-        return theta
-    used = np.flatnonzero(theta >= 0)
-    theta = np.zeros_like(theta)
+    theta = np.zeros(tensor.shape[2])
+    used = np.arange(tensor.shape[2])
     while len(used):
         partial = pool_weights(tensor[:, :, used], codes, sample_weight=weight)
         if (partial >= 0).all():

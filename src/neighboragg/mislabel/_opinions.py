@@ -17,6 +17,8 @@ __all__ = ["CrossFitted", "Scaling", "cross_fit", "own_opinions"]
 N_TREES = 100
 # Out of bag, about 37 of 100 trees vote on a row; out of fold all do, so that fewer serve as well.
 N_TREES_PER_FOLD = 40
+# A tree that has seen this many rows says enough, and a forest grown on more fills the memory.
+MOST_ROWS_PER_TREE = 50_000
 # A row trusted less than this teaches a model nothing, and slows it down.
 LEAST_WEIGHT = 1e-3
 # Trees work in single precision, which overflows far beyond this many standard deviations.
@@ -77,7 +79,7 @@ class CrossFitted:
 
 def cross_fit(
     name: str,
-    make: Callable[[], Any],
+    make: Callable[[int], Any],
     take: Callable[[IntArray], Any],
     y: Array,
     classes: Array,
@@ -91,7 +93,7 @@ def cross_fit(
     ----------
     name : str
     make : callable
-        Gives an unfitted classifier.
+        Gives an unfitted classifier for a number of rows.
     take : callable
         Gives the rows at some positions.
     y : ndarray of shape (n,)
@@ -114,7 +116,7 @@ def cross_fit(
         train, test = np.flatnonzero((folds != fold) & usable), np.flatnonzero(folds == fold)
         if len(np.unique(y[train])) < 2:
             continue
-        model = make()
+        model = make(len(train))
         model.fit(take(train), y[train], **({} if weight is None else {"sample_weight": weight[train]}))
         at = np.searchsorted(classes, model.classes_)
         proba[test] = _spread(model.predict_proba(take(test)), at, len(classes))
@@ -152,16 +154,22 @@ def own_opinions(
     seed : int
     n_jobs : int or None
     """
-    makers: list[tuple[str, Callable[[], Any]]] = [
+    makers: list[tuple[str, Callable[[int], Any]]] = [
         # A rough fit is opinion enough.
-        ("logistic regression", lambda: LogisticRegression(max_iter=150, tol=1e-3))
+        ("logistic regression", lambda n: LogisticRegression(max_iter=150, tol=1e-3))
     ]
-    trees = {"bootstrap": True, "random_state": seed, "n_jobs": n_jobs}
+
+    def trees(number: int, n_rows: int, **params: Any) -> ExtraTreesClassifier:
+        bag = MOST_ROWS_PER_TREE if n_rows > MOST_ROWS_PER_TREE else None
+        return ExtraTreesClassifier(
+            number, bootstrap=True, max_samples=bag, random_state=seed, n_jobs=n_jobs, **params
+        )
+
     if grouped:
-        makers.append(("extra-trees", lambda: ExtraTreesClassifier(N_TREES_PER_FOLD, **trees)))
+        makers.append(("extra-trees", lambda n: trees(N_TREES_PER_FOLD, n)))
     if boosting:
         makers.append(
-            ("boosting", lambda: HistGradientBoostingClassifier(early_stopping=False, random_state=seed))
+            ("boosting", lambda n: HistGradientBoostingClassifier(early_stopping=False, random_state=seed))
         )
     with warnings.catch_warnings():
         # Stopping early is meant, and rows without votes get a uniform one.
@@ -172,7 +180,7 @@ def own_opinions(
             for name, make in makers
         ]
         if not grouped:
-            forest = ExtraTreesClassifier(N_TREES, oob_score=True, **trees)
+            forest = trees(N_TREES, len(X), oob_score=True)
             opinions.insert(1, _out_of_bag(forest, X, codes, n_classes, weight))
     return opinions
 

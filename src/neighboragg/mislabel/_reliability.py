@@ -9,7 +9,7 @@ from neighboragg.mislabel._noise_rate import _check as check_trust
 
 __all__ = ["RELIABILITIES", "best_other_class", "label_reliability", "reliability_scores"]
 
-RELIABILITIES = ("margin", "paper", "trust")
+RELIABILITIES = ("difference", "margin", "paper", "trust")
 
 
 def label_reliability(
@@ -23,7 +23,7 @@ def label_reliability(
         Out-of-sample trust in each class; rows sum to 1. At least two classes.
     y_codes : array-like of int of shape (n,)
         Given label of each row as a column of `trust`.
-    kind : {"margin", "trust", "paper"}, default="margin"
+    kind : {"margin", "difference", "trust", "paper"}, default="margin"
         Which score; see Notes.
     predicted : array-like of int of shape (n,), default=None
         Label that the classifier predicts, for ``"paper"``; defaults to the most trusted class.
@@ -37,6 +37,8 @@ def label_reliability(
     With trust t, given label y and prediction ŷ:
 
     - ``"margin"``: log t_y − log max_{c ≠ y} t_c, negative if another class is trusted more;
+    - ``"difference"``: t_y − max_{c ≠ y} t_c, which prefers rows that clearly look like one other class to rows
+      that look a little like several;
     - ``"trust"``: t_y;
     - ``"paper"``: (2·[ŷ = y] − 1)·t_y, the reliability of the paper.
 
@@ -82,6 +84,8 @@ def reliability_scores(
         agrees = (trust.argmax(axis=1) if predicted is None else predicted) == codes
         return np.where(agrees, given, -given)
     other = trust[np.arange(len(codes)), best_other_class(trust, codes)]
+    if kind == "difference":
+        return given - other
     tiny = np.finfo(np.float64).tiny
     return np.log(np.maximum(given, tiny)) - np.log(np.maximum(other, tiny))
 

@@ -106,11 +106,13 @@ class LabelMatrixDisplay:
         if not len(self.classes):
             self.image_, self.texts_ = None, [axes.text(0.5, 0.5, "No labels to show", ha="center")]
             return self
-        self.image_ = axes.imshow(self.counts, cmap=cmap, vmin=0, **kwargs)
+        style: dict[str, Any] = {"cmap": cmap, "vmin": 0} | kwargs
+        self.image_ = axes.imshow(self.counts, **style)
         self.texts_ = self._write_counts(axes) if len(self.classes) <= MOST_WRITTEN else []
         places, names = range(len(self.classes)), [str(label) for label in self.classes.tolist()]
-        axes.set_xticks(places, names, rotation=90 if max(map(len, names)) > 3 else 0)
-        axes.set_yticks(places, names)
+        # Labels are no formulas, whatever dollar signs are in them.
+        axes.set_xticks(places, names, rotation=90 if max(map(len, names)) > 3 else 0, parse_math=False)
+        axes.set_yticks(places, names, parse_math=False)
         if self.n_hidden:
             axes.set_title(f"{self.n_hidden:,} more with other labels", fontsize="medium")
         return self

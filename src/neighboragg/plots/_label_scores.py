@@ -102,12 +102,12 @@ class LabelScoreDisplay:
         kept = np.histogram(scores[~self.mask], edges)[0]
         flagged = np.histogram(scores[self.mask], edges)[0]
         shape: dict[str, Any] = {"width": np.diff(edges), "align": "edge", "log": log} | kwargs
-        self.kept_ = axes.bar(
-            edges[:-1], kept, bottom=flagged, color=KEPT_COLOR, label=f"kept ({kept.sum():,})", **shape
-        )
-        self.flagged_ = axes.bar(
-            edges[:-1], flagged, color=FLAGGED_COLOR, label=f"flagged ({flagged.sum():,})", **shape
-        )
+        of_kept: dict[str, Any] = {"bottom": flagged, "color": KEPT_COLOR, "label": f"kept ({kept.sum():,})"}
+        of_flagged: dict[str, Any] = {"color": FLAGGED_COLOR, "label": f"flagged ({flagged.sum():,})"}
+        self.kept_ = axes.bar(edges[:-1], kept, **(of_kept | shape))
+        self.flagged_ = axes.bar(edges[:-1], flagged, **(of_flagged | shape))
+        if log:
+            axes.set_ylim(bottom=0.5)  # a bar of one label is seen
         self.line_ = None
         if self.threshold is not None and np.isfinite(self.threshold):
             self.line_ = axes.axvline(

@@ -1,11 +1,12 @@
 """From a table and what was found in it to a review set."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from neighboragg._optional import import_extra
-from neighboragg._typing import IntArray
+from neighboragg._typing import ArrayLike, IntArray
 from neighboragg.mislabel import MislabelResult
 from neighboragg.review._items import Neighbour, ReviewItem, ReviewSet, Scalar
 
@@ -21,6 +22,8 @@ def build_review_set(
     n_audit: int = 50,
     title: str = "Label review",
     random_state: int = 0,
+    rows: ArrayLike | None = None,
+    n_rows: int | None = None,
 ) -> ReviewSet:
     """Put flagged rows, a random sample of the others, and their neighbours together for review.
 
@@ -34,6 +37,10 @@ def build_review_set(
     title : str, default="Label review"
     random_state : int, default=0
         Draws the audit rows.
+    rows : array-like of int of shape (n,), default=None
+        Positions of the judged rows in the original data, if those are not all of its rows.
+    n_rows : int, default=None
+        Number of rows of the original data; needed with `rows`.
 
     Returns
     -------
@@ -55,11 +62,13 @@ def build_review_set(
     rng = np.random.default_rng(random_state)
     audit = np.sort(rng.permutation(others)[:n_audit])
     columns = tuple(str(name) for name in frame.columns)
-    items = [_item(frame, result, int(row), "flagged") for row in flagged]
-    items += [_item(frame, result, int(row), "audit") for row in audit]
+    places = np.arange(len(result)) if rows is None else np.asarray(rows)
+    items = [_item(frame, result, int(row), "flagged", places) for row in flagged]
+    items += [_item(frame, result, int(row), "audit", places) for row in audit]
     return ReviewSet(
         classes=tuple(str(label) for label in result.classes.tolist()),
-        n_rows=len(result),
+        n_rows=len(result) if n_rows is None else n_rows,
+        n_judged=len(result),
         n_flagged=result.n_flagged,
         items=tuple(items),
         columns=() if columns == ("text",) else columns,
@@ -67,31 +76,33 @@ def build_review_set(
     )
 
 
-def _item(frame: Any, result: MislabelResult, row: int, queue: str) -> ReviewItem:
+def _item(frame: Any, result: MislabelResult, row: int, queue: str, places: IntArray) -> ReviewItem:
+    near, distances = result.given_neighbors[row], result.given_distances[row]
+    other, far = result.suggested_neighbors[row], result.suggested_distances[row]
     return ReviewItem(
-        row=row,
+        row=int(places[row]),
         content=_content(frame, row),
         given=str(result.given[row]),
         suggested=str(result.suggested[row]),
         score=float(result.scores[row]),
         trust=tuple(float(value) for value in result.trust[row]),
         reasons=tuple(result.reasons[row]),
-        given_neighbours=_neighbours(frame, result.given_neighbors[row], result.given_distances[row]),
-        suggested_neighbours=_neighbours(
-            frame, result.suggested_neighbors[row], result.suggested_distances[row]
-        ),
+        given_neighbours=_neighbours(frame, near, distances, places),
+        suggested_neighbours=_neighbours(frame, other, far, places),
         queue=queue,
     )
 
 
-def _neighbours(frame: Any, rows: IntArray, distances: Any) -> tuple[Neighbour, ...]:
+def _neighbours(frame: Any, rows: IntArray, distances: Any, places: IntArray) -> tuple[Neighbour, ...]:
     pairs = zip(rows[:N_NEIGHBOURS].tolist(), distances[:N_NEIGHBOURS].tolist(), strict=True)
-    return tuple(Neighbour(row, distance, _content(frame, row)) for row, distance in pairs if row >= 0)
+    return tuple(
+        Neighbour(int(places[row]), distance, _content(frame, row)) for row, distance in pairs if row >= 0
+    )
 
 
 def _content(frame: Any, row: int) -> dict[str, Scalar]:
-    values = frame.iloc[row]
-    return {str(name): _scalar(value) for name, value in zip(frame.columns, values.tolist(), strict=True)}
+    # Cell by cell: a whole row as one array would turn whole numbers into fractions.
+    return {str(name): _scalar(frame.iat[row, j]) for j, name in enumerate(frame.columns)}
 
 
 def _scalar(value: Any) -> Scalar:
@@ -100,4 +111,6 @@ def _scalar(value: Any) -> Scalar:
     if pandas.isna(value):
         return None
     value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return value if isinstance(value, str | bool | int | float) else str(value)

@@ -34,6 +34,7 @@ def check_review_set(review_set: "ReviewSet") -> None:
     """Raise unless the counts, the classes and the rows fit together."""
     owner = "ReviewSet"
     n_rows = check_integer(review_set.n_rows, "n_rows", owner, minimum=1)
+    n_judged = check_integer(review_set.n_judged, "n_judged", owner, minimum=1)
     n_flagged = check_integer(review_set.n_flagged, "n_flagged", owner, minimum=0)
     check_integer(review_set.sample_size, "sample_size", owner, minimum=1)
     check_integer(review_set.seed, "seed", owner, minimum=0)
@@ -49,14 +50,14 @@ def check_review_set(review_set: "ReviewSet") -> None:
             f"Row {twice[0]} occurs more than once in the review set.\n"
             "Hint: a row is either flagged or in the audit sample of unflagged rows."
         )
-    if n_flagged > n_rows or len(review_set.flagged) > n_flagged:
+    if not len(review_set.flagged) <= n_flagged <= n_judged <= n_rows:
         raise InvalidInputError(
             f"The review set lists {len(review_set.flagged)} flagged items, of n_flagged={n_flagged} flagged rows "
-            f"among n_rows={n_rows}; each number must be at most the next."
+            f"among n_judged={n_judged} rows judged of n_rows={n_rows}; each number must be at most the next."
         )
-    if len(review_set.audit) > n_rows - n_flagged:
+    if len(review_set.audit) > n_judged - n_flagged:
         raise InvalidInputError(
-            f"The review set has {len(review_set.audit)} audit items, but only {n_rows - n_flagged} rows "
+            f"The review set has {len(review_set.audit)} audit items, but only {n_judged - n_flagged} rows "
             "are not flagged.\nHint: the audit items are a random sample of the unflagged rows."
         )
 

@@ -49,6 +49,7 @@ def save_review_set(path: str | os.PathLike[str], review_set: ReviewSet) -> None
         "title": review_set.title,
         "classes": list(review_set.classes),
         "n_rows": review_set.n_rows,
+        "n_judged": review_set.n_judged,
         "n_flagged": review_set.n_flagged,
         "sample_size": review_set.sample_size,
         "seed": review_set.seed,
@@ -88,10 +89,10 @@ def load_review_set(path: str | os.PathLike[str]) -> ReviewSet:
     Notes
     -----
     The file is one JSON object with the keys ``format`` ("neighboragg review set"), ``format_number`` (1),
-    ``classes``, ``n_rows``, ``n_flagged``, ``items``, and if wanted ``columns``, ``sample_size``, ``seed`` and
-    ``title``. An item has ``row``, ``content``, ``given``, ``suggested``, ``score``, ``trust``, and if wanted
-    ``queue``, ``reasons`` and ``neighbours``: ``{"given": […], "suggested": […]}``, each a list of objects with
-    ``row``, ``distance`` and ``content``.
+    ``classes``, ``n_rows``, ``n_flagged``, ``items``, and if wanted ``n_judged``, ``columns``, ``sample_size``,
+    ``seed`` and ``title``. An item has ``row``, ``content``, ``given``, ``suggested``, ``score``, ``trust``, and
+    if wanted ``queue``, ``reasons`` and ``neighbours``: ``{"given": […], "suggested": […]}``, each a list of
+    objects with ``row``, ``distance`` and ``content``.
 
     Examples
     --------
@@ -142,6 +143,7 @@ def _review_set(record: dict[str, Any]) -> ReviewSet:
         sample_size=field("sample_size", int, 50),
         seed=field("seed", int, 0),
         title=field("title", str, "Label review"),
+        n_judged=field("n_judged", int, field("n_rows", int)),
     )
 
 

@@ -10,6 +10,7 @@ from neighboragg.review._checks import check_item, check_review_set
 __all__ = ["Neighbour", "ReviewItem", "ReviewSet", "Scalar"]
 
 Scalar = str | int | float | bool | None
+ALL_ROWS = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,8 @@ class ReviewSet:
         Number of rows of the data set.
     n_flagged : int
         Number of flagged rows of the data set; the items may hold fewer.
+    n_judged : int, default=n_rows
+        Number of rows whose labels were judged, if not all were: those without a label are not.
     items : tuple of ReviewItem
         The rows to review.
     columns : tuple of str, default=()
@@ -144,8 +147,11 @@ class ReviewSet:
     sample_size: int = 50
     seed: int = 0
     title: str = "Label review"
+    n_judged: int = ALL_ROWS
 
     def __post_init__(self) -> None:
+        if self.n_judged == ALL_ROWS:
+            object.__setattr__(self, "n_judged", self.n_rows)
         for item in self.items:
             check_item(item, self)
         check_review_set(self)
@@ -173,6 +179,7 @@ class ReviewSet:
             list(self.classes),
             int(self.n_rows),
             int(self.n_flagged),
+            int(self.n_judged),
             int(self.sample_size),
             int(self.seed),
         ]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neighboragg._optional import import_extra
+from neighboragg.exceptions import InvalidParameterError
 from neighboragg.review._app import LOOPBACK_HOSTS, create_app
 from neighboragg.review._files import load_review_set
 
@@ -98,7 +99,12 @@ def serve(
 def _listen(host: str, port: int) -> socket.socket:
     """Return a listening socket: browsers that come before the server is up wait in its queue."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family)
+    try:
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        raise InvalidParameterError(
+            f"Cannot listen on {host}, port {port}: {error}.\nHint: port 0 takes a free one."
+        ) from error
 
 
 def _is_loopback(host: str) -> bool:

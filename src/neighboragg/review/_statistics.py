@@ -128,7 +128,7 @@ def review_statistics(
     flagged = _count(review_set.flagged, decisions)
     sample = _count(review_set.sample, decisions)
     audit = _count(review_set.audit, decisions)
-    n_unseen = int(review_set.n_rows - review_set.n_flagged - audit.total)
+    n_unseen = int(review_set.n_judged - review_set.n_flagged - audit.total)
     return ReviewStatistics(
         flagged=flagged,
         sample=sample,

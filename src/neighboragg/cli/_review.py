@@ -1,0 +1,27 @@
+"""`neighboragg review`: decide about flagged labels in the browser."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from neighboragg.cli._labelled import existing_review
+from neighboragg.review import serve
+
+__all__ = ["review"]
+
+
+def review(
+    file: Annotated[Path, typer.Argument(help="CSV file that `neighboragg audit` wrote.")],
+    images: Annotated[
+        Path | None,
+        typer.Option(help="Folder that image paths are relative to; that of the file if not given."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; the default is reachable from here only.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+) -> None:
+    """Review flagged labels in the browser; decisions are kept beside the file at once."""
+    serve(existing_review(file), host=host, port=port, open_browser=browser, image_root=images)
