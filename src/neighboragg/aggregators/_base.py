@@ -23,6 +23,11 @@ class Aggregator(BaseEstimator, ABC):
     #: Whether validation rows serve as reference rows (each leaving itself out).
     indexes_validation: ClassVar[bool]
 
+    @property
+    def uses_neighbors(self) -> bool:
+        """Whether it looks at distances at all."""
+        return True
+
     @abstractmethod
     def fit(self, evidence: Evidence, codes: IntArray) -> Self:
         """Learn from validation rows and their classes, given as positions in the class axis."""

@@ -107,6 +107,11 @@ class NetworkAggregator(Aggregator):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @property
+    def uses_neighbors(self) -> bool:
+        """Whether it looks at distances at all: ProbOnly does not."""
+        return self.inputs != "proba"
+
     def fit(self, evidence: Evidence, codes: IntArray) -> Self:
         """Learn the three weight matrices from validation rows.
 

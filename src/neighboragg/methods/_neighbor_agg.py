@@ -164,10 +164,7 @@ class NeighborAgg(TrustMethod):
         judged = self._judged_rows(data, seed)
         self.components_ = self._learn_components(data, judged, seed)
         exclude = self._index_reference(data, np.flatnonzero(keep), k)[judged]
-        distances = {
-            name: index.kneighbors(self._mapped(name, data.X_val[judged]), exclude=exclude)[0]
-            for name, index in self.indexes_.items()
-        }
+        distances = self._distances(data.X_val[judged], data.n_classes, exclude)
         fitted = [
             fit_second_opinion(name, estimator, data)
             for name, estimator in resolve_opinions(
@@ -194,9 +191,23 @@ class NeighborAgg(TrustMethod):
     def _evidence(self, X: FloatArray, proba: FloatArray) -> Evidence:
         return Evidence(
             proba,
-            {name: index.kneighbors(self._mapped(name, X))[0] for name, index in self.indexes_.items()},
+            self._distances(X, proba.shape[1]),
             {opinion.name: opinion.ask(X) for opinion in self.opinions_},
         )
+
+    def _distances(
+        self, X: FloatArray, n_classes: int, exclude: IntArray | None = None
+    ) -> dict[str, FloatArray]:
+        """Distances to the nearest reference rows of every class, in every metric."""
+        if not self.aggregator_.uses_neighbors:
+            return {
+                name: np.zeros((len(X), n_classes, index.n_neighbors))
+                for name, index in self.indexes_.items()
+            }
+        return {
+            name: index.kneighbors(self._mapped(name, X), exclude=exclude)[0]
+            for name, index in self.indexes_.items()
+        }
 
     def _resolve_aggregator(self) -> Aggregator:
         if isinstance(self.aggregator, Aggregator):
