@@ -271,15 +271,21 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def to_record(self, *, include_estimator: bool = True) -> dict[str, Any]:
         """Fitted state as numbers and arrays; estimators as bytes of the skops format."""
         check_is_fitted(self, "method_")
+        kind = type(self.method_).__name__
+        if METHODS.get(kind) is not type(self.method_):
+            raise InvalidParameterError(
+                f"A {type(self).__name__} with the method {kind} cannot be saved: it is none of "
+                "neighboragg.methods, so that it could not be loaded."
+            )
         names = getattr(self, "feature_names_in_", None)
         return {
             "classes": self.classes_,
-            "n_features_in": self.n_features_in_,
+            "n_features_in": getattr(self, "n_features_in_", None),  # texts have none
             "feature_names_in": names,
             "validation_indices": self.validation_indices_,
             "n_train": self._n_train,
             "estimator": dump_estimator(self.estimator_) if include_estimator else None,
-            "method_kind": type(self.method_).__name__,
+            "method_kind": kind,
             "method": self.method_.to_record(),
             "vectorizer": self._vectorizer.to_record(),
         }
@@ -301,6 +307,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     "Hint: neighboragg.load(path, estimator=classifier)."
                 )
             estimator = load_estimator(record["estimator"], trusted=trusted)
+        cls._check_same_classes(estimator, record["classes"])
         method = METHODS[record["method_kind"]].from_record(record["method"], trusted=trusted)
         # What a saved model stands for is a fitted classifier: refitting it would need validation rows.
         model = cls(
@@ -310,13 +317,25 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         )
         model.estimator_, model.method_ = estimator, method
         model._vectorizer = Vectorizer.from_record(record["vectorizer"], features, trusted)
+        if model._vectorizer.kind == "transformer":
+            model.features = model._vectorizer.transformer
         model.classes_ = record["classes"]
-        model.n_features_in_ = record["n_features_in"]
+        if record["n_features_in"] is not None:
+            model.n_features_in_ = record["n_features_in"]
         if record["feature_names_in"] is not None:
             model.feature_names_in_ = record["feature_names_in"]
         model.validation_indices_ = record["validation_indices"]
         model._n_train = record["n_train"]
         return model
+
+    @classmethod
+    def _check_same_classes(cls, estimator: Any, classes: Array) -> None:
+        known = np.asarray(getattr(estimator, "classes_", classes))
+        if known.tolist() != classes.tolist():
+            raise InvalidParameterError(
+                f"The estimator for the loaded {cls.__name__} has the classes {known.tolist()}, but the model was "
+                f"saved with {classes.tolist()}.\nHint: pass the classifier that the model was fitted with."
+            )
 
     def __sklearn_tags__(self) -> Any:
         """Tags of the wrapped classifier, as far as they pass through."""
@@ -384,6 +403,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.validation_indices_ = val
 
     def _fit_cross_validated(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
+        self._refuse_supervised_vectors()
         classes = np.unique(labels)
         proba = np.zeros((len(labels), len(classes)))
         splitter = check_cv(self.cv, labels, classifier=True)
@@ -398,6 +418,23 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         self._fit_estimator(X, labels, weight)
         self._fit_method(X, labels, None, None, proba)
+
+    def _refuse_supervised_vectors(self) -> None:
+        """Raise if vectors would be learned from the labels of the rows that trust is then learned from."""
+        steps = [self.features]
+        if self.features == "auto" and isinstance(self.estimator, Pipeline):
+            steps = [step for _, step in self.estimator.steps[:-1]]
+        nested = [
+            part for step in steps if hasattr(step, "get_params") for part in step.get_params().values()
+        ]
+        for step in [*steps, *nested]:
+            if hasattr(step, "transform") and get_tags(step).target_tags.required:
+                raise InvalidParameterError(
+                    f"{type(self).__name__} with cv cannot use vectors of {type(step).__name__}, which learns from "
+                    "labels: rows would look closer to their own class than new rows do.\n"
+                    "Hint: leave out cv to hold out validation rows, or pass features='passthrough' or a "
+                    "transformer that needs no labels."
+                )
 
     def _fit_estimator(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
         if isinstance(self.estimator, FrozenEstimator):

@@ -19,8 +19,8 @@ __all__ = ["SelectiveClassifier", "SelectiveThreshold", "coverage_threshold", "r
 
 N_THRESHOLDS = 200
 # The first test is made where this many times the fewest rows that could pass it are expected to be kept, so that
-# one unlucky error does not end the search.
-HEAD_START = 3.0
+# one unlucky error does not end the search; but within the most trusted quarter, as far as a test can pass there.
+HEAD_START, LATEST_START, LEAST_START = 3.0, 0.25, 1.2
 # ... and no fewer than this many rows of the grid lie above it: a quantile of fewer could be far off.
 FEWEST_ABOVE = 5
 # Calibration rows set aside to place the thresholds: a fifth, but no more than are needed.
@@ -396,7 +396,7 @@ class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             consequence, remedy = "these are rejected", "a larger target_risk"
             target = f"target_risk={self.target_risk:g}"
         warnings.warn(
-            f"No threshold can promise {target} with confidence_level={self.confidence_level:g} for "
+            f"No threshold was found that promises {target} with confidence_level={self.confidence_level:g} for "
             f"{', '.join(broken)}; {consequence}.\n"
             f"Hint: {remedy}, more calibration rows, or a lower confidence_level.",
             TrustWarning,
@@ -451,8 +451,9 @@ def _candidates(reference: FloatArray, n: int, target: float, level: float) -> F
     """Thresholds from high to low, from rows other than those tested."""
     if not len(reference) or not n:
         return np.empty(0)
-    fewest = math.log(1 - level) / math.log(1 - target)  # rows without an error that could pass a test
-    first = min(1.0, max(HEAD_START * fewest / n, FEWEST_ABOVE / len(reference)))
+    fewest = math.log(1 - level) / math.log1p(-target)  # rows without an error that could pass a test
+    start = max(min(HEAD_START * fewest, LATEST_START * n), LEAST_START * fewest)
+    first = min(1.0, max(start / n, FEWEST_ABOVE / len(reference)))
     shares = np.linspace(first, 1.0, N_THRESHOLDS)
     found = np.quantile(reference, 1.0 - shares)
     return np.unique(found)[::-1]

@@ -63,7 +63,7 @@ def test_means_over_all_cells(rows):
 
 def test_differences_are_paired_with_an_interval(rows):
     grid = difference_table(rows[0], SETS, BASES, ("Confidence", "Pool"), "Pool")
-    assert grid.title == "Pool: paired gain, 95% bootstrap interval over splits"
+    assert grid.title == "Pool: paired gain, 95% bootstrap interval over splits of these data sets"
     ((against, gain, won, worst, gain_apm, won_apm),) = grid.rows
     gains = rows[1]
     mean, low, high = map(float, re.fullmatch(r"(\S+) \[(\S+), (\S+)\]", gain).groups())

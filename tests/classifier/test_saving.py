@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import neighboragg
 from neighboragg import NeighborAgg, TrustedClassifier
-from neighboragg.aggregators import NetworkAggregator
+from neighboragg.aggregators import NetworkAggregator, PoolAggregator
 from neighboragg.exceptions import FileFormatError, InvalidParameterError
 from neighboragg.methods import MaxConfidence, TrustScore
 from neighboragg.persistence import write_record
@@ -107,6 +108,66 @@ def test_the_recipe_of_the_aggregator_survives(rows, tmp_path):
     method.fit(X[:150], y[:150], proba_val=np.full((150, 2), 0.5))
     again.fit(X[:150], y[:150], proba_val=np.full((150, 2), 0.5))
     np.testing.assert_array_equal(again.aggregator_.W_, method.aggregator_.W_)
+
+
+def test_texts_through_a_pipeline(tmp_path):
+    texts = [f"{word} {i % 7}" for i in range(60) for word in ("green leaf", "brown dog")]
+    y = np.array(["plant", "animal"] * 60)
+    model = TrustedClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()), random_state=0)
+    model.fit(texts, y).save(tmp_path / "model.nagg")
+    again = neighboragg.load(tmp_path / "model.nagg")
+    np.testing.assert_array_equal(again.score_samples(texts), model.score_samples(texts))
+
+
+class Halved(PoolAggregator):
+    def predict_trust(self, evidence):
+        return super().predict_trust(evidence) / 2
+
+
+class Mine(MaxConfidence):
+    pass
+
+
+def test_what_could_not_be_loaded_as_it_was_is_not_saved(rows, tmp_path):
+    X, y = rows
+    model = TrustedClassifier(LogisticRegression(), NeighborAgg(Halved()), random_state=0).fit(X, y)
+    with pytest.raises(InvalidParameterError) as caught:
+        model.save(tmp_path / "model.nagg")
+    assert str(caught.value) == (
+        "A NeighborAgg with an aggregator of type Halved cannot be saved.\n"
+        "Hint: use NetworkAggregator or PoolAggregator."
+    )
+    model = TrustedClassifier(LogisticRegression(), Mine(), random_state=0).fit(X, y)
+    with pytest.raises(InvalidParameterError) as caught:
+        model.save(tmp_path / "model.nagg")
+    assert str(caught.value) == (
+        "A TrustedClassifier with the method Mine cannot be saved: it is none of neighboragg.methods, so that it "
+        "could not be loaded."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_transformer_is_a_parameter_again(rows, tmp_path):
+    X, y = rows
+    model = TrustedClassifier(LogisticRegression(), features=MinMaxScaler(), random_state=0).fit(X, y)
+    model.save(tmp_path / "model.nagg")
+    again = neighboragg.load(tmp_path / "model.nagg")
+    assert isinstance(again.features, MinMaxScaler)
+    again.fit(X, y, X_val=X[:50], y_val=y[:50])
+
+
+def test_a_classifier_of_other_classes_is_refused(rows, tmp_path):
+    X, y = rows
+    TrustedClassifier(LogisticRegression(), random_state=0).fit(X, y).save(
+        tmp_path / "model.nagg", include_estimator=False
+    )
+    other = LogisticRegression().fit(X, np.array(["no", "yes"])[y])
+    with pytest.raises(InvalidParameterError) as caught:
+        neighboragg.load(tmp_path / "model.nagg", estimator=other)
+    assert str(caught.value) == (
+        "The estimator for the loaded TrustedClassifier has the classes ['no', 'yes'], but the model was saved with "
+        "[0, 1].\nHint: pass the classifier that the model was fitted with."
+    )
 
 
 def test_a_result_about_labels(rows, tmp_path):

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_digits, make_classification
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -10,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold, PredefinedSplit
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler, TargetEncoder
 
 from neighboragg import NeighborAgg, TrustedClassifier
 from neighboragg._rows import holdout_mask
@@ -333,3 +335,39 @@ class TestHardData:
         model = TrustedClassifier(LR, features="passthrough", random_state=0).fit(*rows)
         with pytest.raises(ValueError, match="minimum of 1 is required"):
             model.score_samples(np.empty((0, 5)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        (
+            {"estimator": make_pipeline(LinearDiscriminantAnalysis(), LogisticRegression())},
+            "LinearDiscriminantAnalysis",
+        ),
+        (
+            {
+                "estimator": make_pipeline(
+                    ColumnTransformer([("codes", TargetEncoder(), [0])], remainder="passthrough"),
+                    LogisticRegression(),
+                )
+            },
+            "TargetEncoder",
+        ),
+        (
+            {"estimator": LogisticRegression(), "features": LinearDiscriminantAnalysis()},
+            "LinearDiscriminantAnalysis",
+        ),
+    ],
+    ids=["pipeline", "nested", "features"],
+)
+def test_cross_validation_refuses_vectors_learned_from_labels(settings, name):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 5, size=(90, 3)).astype(float), np.arange(90) % 3
+    with pytest.raises(InvalidParameterError) as caught:
+        TrustedClassifier(cv=3, **settings).fit(X, y)
+    assert str(caught.value) == (
+        f"TrustedClassifier with cv cannot use vectors of {name}, which learns from labels: rows would look closer "
+        "to their own class than new rows do.\nHint: leave out cv to hold out validation rows, or pass "
+        "features='passthrough' or a transformer that needs no labels."
+    )
+    TrustedClassifier(random_state=0, **settings).fit(X, y)

@@ -49,6 +49,9 @@ def test_only_decided_labels_change_in_a_csv_file(wine, tmp_path):
         "audit", table, "--label", "y", "-o", flagged, "--budget", 6
     )
     review_set, rows = relabel_all(flagged)
+    with pytest.raises(InvalidInputError) as error:
+        run("correct", table, "--label", "y", "--review", flagged, "-o", table)
+    assert str(error.value) == f"The output {table} would replace the table.\nHint: choose another with -o."
     assert review_set.classes == ("01", "1.0", "None")
     assert review_set.n_judged == 177
     run("correct", table, "--label", "y", "--review", flagged, "-o", fixed)
@@ -196,6 +199,16 @@ def test_refusals(tmp_path, name, contents, options, message):
         run("audit", table, "--label", "y", *(option.format(**places) for option in options))
     assert str(error.value) == message.format(**places)
     assert table.read_bytes() == contents
+
+
+def test_rows_are_numbered_as_in_the_file_and_folders_are_made(wine, tmp_path):
+    X, noisy = wine
+    X.assign(y=noisy.y).to_csv(tmp_path / "t.csv", index=False)
+    flagged = tmp_path / "new" / "folder" / "s.csv"
+    options = ["--sample", 120, "--budget", 3]
+    output = run("audit", tmp_path / "t.csv", "--label", "y", "-o", flagged, *options)
+    said = [int(line.split()[1][:-1]) for line in output.splitlines() if line.startswith("  row ")]
+    assert said == pd.read_csv(flagged)["row"].tolist()
 
 
 def test_nothing_decided_yet(wine, tmp_path):

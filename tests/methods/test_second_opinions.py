@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
@@ -141,4 +143,15 @@ def test_not_a_classifier_with_probabilities():
         opinion_of(RidgeClassifier())
     assert str(caught.value) == (
         "Second opinion 0 of NeighborAgg must be a classifier with predict_proba. Got RidgeClassifier() instead."
+    )
+
+
+def test_a_frozen_second_opinion_is_refused():
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+    with pytest.raises(InvalidParameterError) as caught:
+        NeighborAgg(second_opinions=[frozen]).fit(X, y, proba_val=np.full((20, 2), 0.5))
+    assert str(caught.value) == (
+        "Second opinion 0 of NeighborAgg is frozen, but second opinions are fitted here, on training rows only.\n"
+        "Hint: pass the classifier itself."
     )

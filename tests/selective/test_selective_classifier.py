@@ -152,7 +152,7 @@ def test_a_risk_that_cannot_be_promised_rejects_all_and_says_so(given_model, thr
     with pytest.warns(TrustWarning) as caught:
         safe.calibrate(X, y)
     assert [str(warning.message) for warning in caught] == [
-        "No threshold can promise target_risk=0.001 with confidence_level=0.95 for all rows; "
+        "No threshold was found that promises target_risk=0.001 with confidence_level=0.95 for all rows; "
         "these are rejected.\n"
         "Hint: a larger target_risk, more calibration rows, or a lower confidence_level."
     ]
@@ -175,7 +175,7 @@ def test_a_risk_that_cannot_be_promised_in_some_classes(given_model):
     with pytest.warns(TrustWarning) as caught:
         safe.calibrate(X, y)
     assert [str(warning.message) for warning in caught] == [
-        "No threshold can promise target_risk=0.1 with confidence_level=0.95 for predicted class 1 (190 "
+        "No threshold was found that promises target_risk=0.1 with confidence_level=0.95 for predicted class 1 (190 "
         "calibration rows), predicted class 2 (10 calibration rows), predicted class 3 (0 calibration rows); "
         "these are rejected.\n"
         "Hint: a larger target_risk, more calibration rows, or a lower confidence_level."
@@ -192,7 +192,7 @@ def test_a_coverage_that_cannot_be_promised_keeps_all_and_says_so(given_model):
     with pytest.warns(TrustWarning) as caught:
         safe.calibrate(X, np.zeros(10, dtype=int))
     assert [str(warning.message) for warning in caught] == [
-        "No threshold can promise target_coverage=0.9 with confidence_level=0.95 for predicted class 0 (10 "
+        "No threshold was found that promises target_coverage=0.9 with confidence_level=0.95 for predicted class 0 (10 "
         "calibration rows), predicted class 1 (0 calibration rows); these are all kept.\n"
         "Hint: a smaller target_coverage, more calibration rows, or a lower confidence_level."
     ]

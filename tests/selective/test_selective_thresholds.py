@@ -235,3 +235,14 @@ def test_grid_is_checked(grid, got):
     assert str(error.value) == (
         "grid passed to risk_threshold must be a 1-D array of at least one number, without NaN. " + got
     )
+
+
+def test_few_rows_with_a_good_top_keep_it():
+    """With 500 rows and a target of 2% not the whole, but the trusted part can be promised."""
+    rng = np.random.default_rng(0)
+    promised = 0
+    for _ in range(200):
+        trust = rng.random(500)
+        correct = rng.random(500) > np.where(trust > 0.3, 0.001, 0.2)
+        promised += risk_threshold(correct, trust, target_risk=0.02, random_state=0).promised
+    assert promised > 140

@@ -82,7 +82,9 @@ def difference_table(
                 line.append(_worst(rows, sets, bases, reference, method))
         lines.append(line)
     header = ["against", "AUROC", "splits won", "worst cell (AUROC)", "APM", "splits won"]
-    return Grid(f"{reference}: paired gain, 95% bootstrap interval over splits", header, lines)
+    return Grid(
+        f"{reference}: paired gain, 95% bootstrap interval over splits of these data sets", header, lines
+    )
 
 
 def to_markdown(grid: Grid) -> str:

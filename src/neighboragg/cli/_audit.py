@@ -52,8 +52,8 @@ def audit(
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
 ) -> None:
     """Find suspicious labels: ranked, with the suggested label and the reasons."""
-    _check_output(file, output)
     table = read_table(file)
+    _check_output(file, output)
     labels = read_labels(table, label, file)
     _check_columns(table, file, label, text, image, embeddings)
     judged = _judged_rows(labels, sample, seed)
@@ -76,7 +76,7 @@ def audit(
     save_review_set(review_path(output), review_set)
     _flagged_rows(frame, result, judged).to_csv(output, index=False)
     figure = _draw(result, output.with_suffix(".png"))
-    console.print(result.summary(), soft_wrap=True, markup=False)
+    console.print(result.summary(judged), soft_wrap=True, markup=False)
     console.print(
         f"\nFlagged rows: {output}\nPlots:        {figure}\nReview them:  neighboragg review {output}",
         soft_wrap=True,
@@ -94,6 +94,7 @@ def _check_output(file: Path, output: Path) -> None:
         raise InvalidParameterError(
             f"The output {output} would replace the table.\nHint: choose another with -o."
         )
+    output.parent.mkdir(parents=True, exist_ok=True)
 
 
 def _check_columns(

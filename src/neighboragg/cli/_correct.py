@@ -30,6 +30,10 @@ def correct(
     path = existing_review(suspicious)
     table = read_table(file, as_text=True)
     labels = read_labels(table, label, file)
+    if output.exists() and output.samefile(file):
+        raise InvalidInputError(
+            f"The output {output} would replace the table.\nHint: choose another with -o."
+        )
     decisions = decisions_path(suspicious)
     if not decisions.exists():
         raise InvalidInputError(f"Nothing has been decided yet.\nHint: neighboragg review {suspicious}")

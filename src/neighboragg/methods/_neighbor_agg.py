@@ -286,11 +286,11 @@ class NeighborAgg(TrustMethod):
 
     def _aggregator_kind(self) -> str:
         for name, kind in AGGREGATORS.items():
-            if isinstance(self.aggregator_, kind):
+            if type(self.aggregator_) is kind:
                 return name
         raise InvalidParameterError(
             f"A {type(self).__name__} with an aggregator of type {type(self.aggregator_).__name__} cannot be saved.\n"
-            f"Hint: derive it from {' or '.join(sorted(kind.__name__ for kind in AGGREGATORS.values()))}."
+            f"Hint: use {' or '.join(sorted(kind.__name__ for kind in AGGREGATORS.values()))}."
         )
 
     def _state_to_record(self) -> dict[str, Any]:

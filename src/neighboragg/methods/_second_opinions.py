@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from neighboragg._typing import FloatArray, IntArray
@@ -82,6 +83,11 @@ def resolve_opinions(
             raise InvalidParameterError(
                 f"Second opinion {position} of NeighborAgg must be a classifier with predict_proba. "
                 f"Got {estimator!r} instead."
+            )
+        if isinstance(estimator, FrozenEstimator):
+            raise InvalidParameterError(
+                f"Second opinion {position} of NeighborAgg is frozen, but second opinions are fitted here, on "
+                "training rows only.\nHint: pass the classifier itself."
             )
         named.append((f"{type(estimator).__name__} #{position + 1}", clone(estimator)))
     return named

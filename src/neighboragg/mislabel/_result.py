@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from neighboragg._optional import import_extra
-from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
+from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg.exceptions import FileFormatError
 from neighboragg.persistence import read_record, write_record
 from neighboragg.plots import LabelMatrixDisplay, LabelScoreDisplay
@@ -110,16 +110,32 @@ class MislabelResult:
         """All row numbers, the most suspicious first; equal scores in the order of rows."""
         return np.argsort(self.scores, kind="stable")
 
-    def summary(self) -> str:
-        """What was found, in a few lines of text."""
+    def summary(self, rows: ArrayLike | None = None) -> str:
+        """What was found, in a few lines of text.
+
+        Parameters
+        ----------
+        rows : array-like of int of shape (n,), default=None
+            Numbers to call the rows by; None counts from 0.
+
+        Returns
+        -------
+        text : str
+        """
         n = len(self)
+        numbers = np.arange(n) if rows is None else np.asarray(rows)
         lines = [
             f"{self.n_flagged:,} of {n:,} labels flagged ({self.n_flagged / n:.1%}) by the rule {self.rule!r}.",
             self.promise,
             f"Estimated share of wrong labels: {self.noise_rate:.1%} (an estimate, not a bound).",
         ]
         if self.n_flagged:
-            lines += ["Most frequent among the flags:", *self._pairs(), "Most suspicious:", *self._worst()]
+            lines += [
+                "Most frequent among the flags:",
+                *self._pairs(),
+                "Most suspicious:",
+                *self._worst(numbers),
+            ]
         lines += [f"Note: {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -239,10 +255,10 @@ class MislabelResult:
             for pair, count in sorted(zip(pairs, counts, strict=True), key=lambda item: -item[1])[:N_SHOWN]
         ]
 
-    def _worst(self) -> list[str]:
+    def _worst(self, numbers: IntArray) -> list[str]:
         ranked = self.ranking
         given, suggested = self.given.tolist(), self.suggested.tolist()
         return [
-            f"  row {i}: given {given[i]!r}, suggested {suggested[i]!r}; {'; '.join(self.reasons[i])}"
+            f"  row {numbers[i]}: given {given[i]!r}, suggested {suggested[i]!r}; {'; '.join(self.reasons[i])}"
             for i in ranked[self.mask[ranked]][:N_SHOWN]
         ]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -224,7 +225,7 @@ class ClasswiseNeighbors(BaseEstimator):
         work = partial(self._search_batch, queries, excluded, distances, indices)
         batches = list(self._batches(len(queries), n_jobs))
         # Jobs are threads of ours, each with a product of its own; those of the product itself would compete.
-        with _blas().limit(limits=1, user_api="blas"):
+        with ONE_THREAD:
             if min(n_jobs, len(batches)) <= 1:
                 for batch in batches:
                     work(batch)
@@ -278,6 +279,29 @@ def _n_threads(n_jobs: int | None) -> int:
     """Threads that an `n_jobs` parameter stands for, whatever the limits on processes."""
     with parallel_config(backend="threading"):
         return int(effective_n_jobs(n_jobs))
+
+
+class _OneThread:
+    """Matrix products on one thread while anybody is within; threads may enter together."""
+
+    def __init__(self) -> None:
+        self.lock, self.n_inside = Lock(), 0
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.n_inside == 0:
+                self.limiter = _blas().limit(limits=1, user_api="blas")
+            self.n_inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.n_inside -= 1
+            # Only the last restores: an earlier one would take another's limit for the original.
+            if self.n_inside == 0:
+                self.limiter.restore_original_limits()
+
+
+ONE_THREAD = _OneThread()
 
 
 @cache
