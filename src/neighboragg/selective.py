@@ -278,6 +278,11 @@ class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_same_length(predicted, "X", labels, "y", owner)
         self.classes_ = self.model.classes_
         self.reject_label_ = self._resolve_reject_label()
+        if (labels.dtype.kind in "US") != (self.classes_.dtype.kind in "US") and labels.dtype.kind != "O":
+            raise InvalidInputError(
+                f"y passed to {owner} is of type {labels.dtype}, but the classes are of type {self.classes_.dtype}, "
+                "so that no label equals a prediction.\nHint: pass labels of the type that fit had."
+            )
         correct = predicted == labels
         if self.per_class:
             # Each class may fail with an equal share of the probability of failure.

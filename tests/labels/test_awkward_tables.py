@@ -211,6 +211,29 @@ def test_rows_are_numbered_as_in_the_file_and_folders_are_made(wine, tmp_path):
     assert said == pd.read_csv(flagged)["row"].tolist()
 
 
+def test_a_column_of_texts_among_others_is_named(wine, tmp_path):
+    X, noisy = wine
+    X.assign(notes=[f"tasting note {i}" for i in range(178)], y=noisy.y).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    output = run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", "--budget", 3)
+    assert "Texts are not judged with other columns; to judge by them alone: --text notes" in output
+
+
+def test_missing_pictures_are_counted(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"")
+    table = pd.DataFrame({"picture": ["a.png", "b.png"] * 10, "y": ["u", "v"] * 10})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    np.save(tmp_path / "e.npy", np.random.default_rng(0).normal(size=(20, 2)))
+    options = ["--image", "picture", "--embeddings", tmp_path / "e.npy"]
+    with pytest.raises(InvalidInputError) as error:
+        run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", *options)
+    assert str(error.value) == (
+        f"10 of 20 pictures of column 'picture' are not below {tmp_path}.\n"
+        "Hint: paths are relative to the folder of the table."
+    )
+
+
 def test_nothing_decided_yet(wine, tmp_path):
     X, noisy = wine
     table, flagged = tmp_path / "t.csv", tmp_path / "s.csv"

@@ -312,3 +312,13 @@ def test_a_model_that_is_not_fitted_is_told(digits):
     _, (X, y), _ = digits
     with pytest.raises(NotFittedError):
         SelectiveClassifier(TrustedClassifier(GaussianNB()), target_risk=0.1).calibrate(X, y)
+
+
+def test_calibration_labels_of_another_type_are_refused(digits):
+    model, (X, y), _ = digits
+    with pytest.raises(InvalidInputError) as caught:
+        SelectiveClassifier(model, target_risk=0.1).calibrate(X, y.astype(str))
+    assert str(caught.value) == (
+        f"y passed to SelectiveClassifier is of type {y.astype(str).dtype}, but the classes are of type int64, so "
+        "that no label equals a prediction.\nHint: pass labels of the type that fit had."
+    )

@@ -11,7 +11,7 @@ from rich.console import Console
 from neighboragg._typing import Array, IntArray
 from neighboragg.bench import read_table
 from neighboragg.cli._labelled import LabelColumn, check_column, decisions_path, read_labels, review_path
-from neighboragg.cli._vectors import only_text, read_matrix, read_proba, text_vectors
+from neighboragg.cli._vectors import read_matrix, read_proba, text_columns, text_vectors
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError
 from neighboragg.features import TabularFeatures
 from neighboragg.mislabel import MislabelResult, find_mislabeled
@@ -56,12 +56,24 @@ def audit(
     _check_output(file, output)
     labels = read_labels(table, label, file)
     _check_columns(table, file, label, text, image, embeddings)
+    if image and (missing := sum(not (file.parent / str(path)).is_file() for path in table[image])):
+        raise InvalidInputError(
+            f"{missing:,} of {len(table):,} pictures of column {image!r} are not below {file.parent}.\n"
+            "Hint: paths are relative to the folder of the table."
+        )
     judged = _judged_rows(labels, sample, seed)
     frame = table.drop(columns=label).iloc[judged]
     matrix = None if embeddings is None else read_matrix(embeddings, len(table))[judged]
     said = None if proba is None else read_proba(proba, labels, judged)
-    text = text or (only_text(frame) if embeddings is None else "")
     console = Console()
+    texts = text_columns(frame) if embeddings is None and not text else []
+    if texts and frame.shape[1] == 1:
+        text = texts[0]
+    elif texts:
+        console.print(
+            f"Texts are not judged with other columns; to judge by them alone: --text {texts[0]}",
+            markup=False,
+        )
     if len(judged) < len(table) and sample is None:
         console.print(f"{len(table) - len(judged):,} of {len(table):,} rows have no label and are left out.")
     with console.status(f"Judging {len(judged):,} labels"):
@@ -77,8 +89,9 @@ def audit(
     _flagged_rows(frame, result, judged).to_csv(output, index=False)
     figure = _draw(result, output.with_suffix(".png"))
     console.print(result.summary(judged), soft_wrap=True, markup=False)
+    folder = f" --images {file.parent}" if image and output.parent.resolve() != file.parent.resolve() else ""
     console.print(
-        f"\nFlagged rows: {output}\nPlots:        {figure}\nReview them:  neighboragg review {output}",
+        f"\nFlagged rows: {output}\nPlots:        {figure}\nReview them:  neighboragg review {output}{folder}",
         soft_wrap=True,
         markup=False,
     )

@@ -15,7 +15,7 @@ from neighboragg.exceptions import InvalidInputError
 from neighboragg.mislabel._groups import deal_folds
 from neighboragg.mislabel._opinions import cross_fit
 
-__all__ = ["only_text", "read_matrix", "read_proba", "text_vectors"]
+__all__ = ["read_matrix", "read_proba", "text_columns", "text_vectors"]
 
 SVD_COMPONENTS = 100
 N_FOLDS = 5
@@ -53,14 +53,16 @@ def text_vectors(texts: list[str], labels: Array, seed: int) -> tuple[FloatArray
     return vectors, said.proba
 
 
-def only_text(frame: Any) -> str:
-    """Name of the single column of a table of texts, or nothing."""
-    if frame.shape[1] != 1 or frame.iloc[:, 0].dtype.kind in "biufM":
-        return ""
-    column = frame.iloc[:, 0].dropna().astype(str)
-    # Categories are few and short; texts hardly ever repeat, and have several words.
-    is_text = 2 * column.nunique() > len(column) and 2 * column.str.contains(r"\S\s+\S").sum() > len(column)
-    return str(frame.columns[0]) if is_text else ""
+def text_columns(frame: Any) -> list[str]:
+    """Columns of texts: they hardly ever repeat, and have several words; categories are few and short."""
+    found = []
+    for name in frame.columns:
+        if frame[name].dtype.kind not in "biufM":
+            column = frame[name].dropna().astype(str)
+            several_words = int(column.str.contains(r"\S\s+\S").sum())
+            if 2 * column.nunique() > len(column) and 2 * several_words > len(column):
+                found.append(str(name))
+    return found
 
 
 def read_matrix(path: Path, n_rows: int) -> Array:

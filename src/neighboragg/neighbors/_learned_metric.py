@@ -128,9 +128,16 @@ def _initial_map(sample: FloatArray, rank: int) -> tuple[FloatArray, float]:
         # Mostly duplicates: their zero distance says nothing about scale.
         nearest = max(float(norms.mean()), 1e-12)
     scale = 1.0 / np.sqrt(nearest)
-    full = rank == sample.shape[1]
-    axes = np.eye(rank) if full else np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :rank]
-    return np.ascontiguousarray(axes * scale, dtype=np.float32), float(scale)
+    return np.ascontiguousarray(_principal_axes(centred, rank) * scale, dtype=np.float32), float(scale)
+
+
+def _principal_axes(centred: FloatArray, rank: int) -> FloatArray:
+    n, d = centred.shape
+    if rank == d:
+        return np.eye(rank)
+    if rank <= n < d:  # fewer rows than columns: the cost of an eigenproblem is cubic in the columns
+        return np.linalg.svd(centred, full_matrices=False)[2][:rank].T
+    return np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :rank]
 
 
 def _squared_norms(mapped: FloatArray) -> FloatArray:
