@@ -130,8 +130,8 @@ def test_fewer_rows_than_columns():
     """The start of the search is then found by another way; the class structure is found all the same."""
     rng = np.random.default_rng(0)
     y = np.arange(90) % 3
-    X = rng.normal(size=(90, 400))
-    X[:, :3] += 6.0 * np.eye(3)[y]
+    hidden = rng.normal(size=(90, 4)) + 4.0 * np.eye(3, 4)[y]
+    X = hidden @ rng.normal(size=(4, 400)) + 0.1 * rng.normal(size=(90, 400))
     mapped = X @ learn_metric(X[:60], y[:60], random_state=0)
     distances = ((mapped[60:, None] - mapped[None, :60]) ** 2).sum(axis=2)
     assert (y[:60][distances.argmin(axis=1)] == y[60:]).mean() > 0.8
