@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from neighboragg.bench import Grid, difference_table, mean_table, result_table, to_html, to_markdown
+from neighboragg.bench._intervals import gain_interval
 
 SETS, BASES = ("letter", "mine.csv"), ("LR", "RF")
 
@@ -63,17 +64,16 @@ def test_means_over_all_cells(rows):
 
 def test_differences_are_paired_with_an_interval(rows):
     grid = difference_table(rows[0], SETS, BASES, ("Confidence", "Pool"), "Pool")
-    assert grid.title == "Pool: paired gain, 95% bootstrap interval over splits of these data sets"
+    assert grid.title == "Pool: paired gain, 95% bootstrap interval over data sets and their splits"
     ((against, gain, won, worst, gain_apm, won_apm),) = grid.rows
     gains = rows[1]
     mean, low, high = map(float, re.fullmatch(r"(\S+) \[(\S+), (\S+)\]", gain).groups())
     assert against == "Confidence"
     assert mean == pytest.approx(gains.mean(), abs=0.005)
     assert low < mean < high
-    # Close to the interval of the normal distribution, and within the range of the values.
-    half = 1.96 * gains.std() / math.sqrt(len(gains))
-    assert (low, high) == pytest.approx((mean - half, mean + half), abs=0.35)
-    assert gains.min() <= low < high <= gains.max()
+    # Two data sets: their means are the least and the most that drawing data sets alone can give.
+    assert gains.min() <= low < gains[6:].mean()
+    assert gains[:6].mean() < high <= gains.max()
     assert won == f"{100 * (gains > 1e-9).mean():.0f}%"
     assert worst == "-2.00 (mine.csv LR)"
     assert gain_apm == "+20.00 [+20.00, +20.00]"
@@ -170,3 +170,25 @@ def test_html_shows_bold_cells(result):
     assert page.startswith("<!doctype html>")
     assert page.count("<table>") == 1
     assert not re.search(r"(src|href)=", page)  # nothing is fetched
+
+
+def test_the_interval_of_one_data_set_is_that_of_its_splits():
+    gains = np.random.default_rng(0).normal(2.0, 1.0, 50)
+    low, high = gain_interval(gains, ["a"] * 50)
+    half = 1.96 * gains.std() / math.sqrt(50)
+    assert (low, high) == pytest.approx((gains.mean() - half, gains.mean() + half), abs=0.05)
+
+
+def test_intervals_cover_new_data_sets_and_splits_alone_would_not():
+    """Gains differ between data sets, by 2, much more than between splits of one."""
+    rng = np.random.default_rng(0)
+    covered = {"sets": 0, "splits": 0}
+    for _ in range(300):
+        of_set = rng.normal(1.0, 2.0, 8)
+        gains = (of_set[:, None] + rng.normal(0.0, 0.2, (8, 10))).ravel()
+        for kind, names in (("sets", np.repeat(np.arange(8), 10)), ("splits", np.zeros(80, dtype=int))):
+            low, high = gain_interval(gains, [str(name) for name in names])
+            covered[kind] += low <= 1.0 <= high
+    # A percentile interval of eight values covers a little less than it says.
+    assert covered["sets"] > 250
+    assert covered["splits"] < 200

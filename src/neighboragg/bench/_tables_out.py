@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from neighboragg._typing import FloatArray
+from neighboragg.bench._intervals import gain_interval
 from neighboragg.bench._paper import METRICS, TABLE1_PAPER
 
 __all__ = ["Grid", "difference_table", "mean_table", "result_table", "to_html", "to_markdown"]
-
-N_RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
@@ -69,21 +68,20 @@ def difference_table(
     methods: Sequence[str],
     reference: str,
 ) -> Grid:
-    """Paired differences of `reference` over each other method, with bootstrap intervals over splits."""
+    """Paired differences of `reference` over each other method, with bootstrap intervals over data sets and splits."""
     lines = []
     for method in methods:
         if method == reference:
             continue
         line = [method]
         for key in ("auroc", "ap_error"):
-            differences = _paired(rows, sets, bases, reference, method, key)
-            line += _gain(differences)
+            line += _gain(_paired(rows, sets, bases, reference, method, key))
             if key == "auroc":
                 line.append(_worst(rows, sets, bases, reference, method))
         lines.append(line)
     header = ["against", "AUROC", "splits won", "worst cell (AUROC)", "APM", "splits won"]
     return Grid(
-        f"{reference}: paired gain, 95% bootstrap interval over splits of these data sets", header, lines
+        f"{reference}: paired gain, 95% bootstrap interval over data sets and their splits", header, lines
     )
 
 
@@ -158,13 +156,14 @@ def _paired(
     first: str,
     second: str,
     key: str,
-) -> FloatArray:
+) -> dict[tuple[str, str, int], float]:
+    """Difference in points by data set, base classifier and seed."""
     found = [
         {(r["set"], r["base"], r["seed"]): 100 * r[key] for r in _select(rows, sets, bases, method)}
         for method in (first, second)
     ]
-    differences = [value - found[1][split] for split, value in found[0].items() if split in found[1]]
-    return np.array([value for value in differences if not np.isnan(value)])
+    differences = {split: value - found[1][split] for split, value in found[0].items() if split in found[1]}
+    return {split: value for split, value in differences.items() if not np.isnan(value)}
 
 
 def _worst(
@@ -173,29 +172,23 @@ def _worst(
     cells = {
         (name, base): _paired(rows, [name], [base], first, second, "auroc") for name in sets for base in bases
     }
-    means = {cell: found.mean() for cell, found in cells.items() if len(found)}
+    means = {cell: float(np.mean([*found.values()])) for cell, found in cells.items() if found}
     if not means:
         return "–"
     name, base = min(means, key=lambda cell: means[cell])
     return f"{means[name, base]:+.2f} ({name} {base})"
 
 
-def _gain(differences: FloatArray) -> list[str]:
+def _gain(differences: Mapping[tuple[str, str, int], float]) -> list[str]:
     """Mean with its interval, for which a single split is too few, and the share of splits won."""
-    if not len(differences):
+    if not differences:
         return ["–", "–"]
-    text = f"{differences.mean():+.2f}"
-    if len(differences) > 1:
-        low, high = _bootstrap(differences)
+    gains = np.array([*differences.values()])
+    text = f"{gains.mean():+.2f}"
+    if len(gains) > 1:
+        low, high = gain_interval(gains, [name for name, _, _ in differences])
         text += f" [{low:+.2f}, {high:+.2f}]"
-    return [text, f"{100 * (differences > 0).mean():.0f}%"]
-
-
-def _bootstrap(differences: FloatArray) -> tuple[float, float]:
-    rng = np.random.default_rng(0)
-    means = differences[rng.integers(0, len(differences), (N_RESAMPLES, len(differences)))].mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
+    return [text, f"{100 * (gains > 0).mean():.0f}%"]
 
 
 def _mean(values: list[float]) -> float:
