@@ -129,7 +129,7 @@ def show(lines: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=20, help="Seeds of each data set, noise and rate.")
+    parser.add_argument("--repetitions", type=int, default=10, help="Seeds of each data set, noise and rate.")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     cells = list(product(SETS, NOISES, RATES, range(args.repetitions)))
