@@ -8,13 +8,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neighboragg._rows import as_rows, holdout_mask, take_rows
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_labels, check_real, check_same_length
+from neighboragg._wrapped import (
+    check_classifier,
+    check_same_classes,
+    preprocessing_of,
+    refuse_supervised_vectors,
+    weight_parameter,
+)
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features import Vectorizer
 from neighboragg.methods import METHODS, Explanation, NeighborAgg, TrustMethod
@@ -307,7 +313,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     "Hint: neighboragg.load(path, estimator=classifier)."
                 )
             estimator = load_estimator(record["estimator"], trusted=trusted)
-        cls._check_same_classes(estimator, record["classes"])
+        check_same_classes(estimator, record["classes"], cls.__name__)
         method = METHODS[record["method_kind"]].from_record(record["method"], trusted=trusted)
         # What a saved model stands for is a fitted classifier: refitting it would need validation rows.
         model = cls(
@@ -327,15 +333,6 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         model.validation_indices_ = record["validation_indices"]
         model._n_train = record["n_train"]
         return model
-
-    @classmethod
-    def _check_same_classes(cls, estimator: Any, classes: Array) -> None:
-        known = np.asarray(getattr(estimator, "classes_", classes))
-        if known.tolist() != classes.tolist():
-            raise InvalidParameterError(
-                f"The estimator for the loaded {cls.__name__} has the classes {known.tolist()}, but the model was "
-                f"saved with {classes.tolist()}.\nHint: pass the classifier that the model was fitted with."
-            )
 
     def __sklearn_tags__(self) -> Any:
         """Tags of the wrapped classifier, as far as they pass through."""
@@ -360,15 +357,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"X and y passed to {owner} must have the same number of rows. "
                 f"Got {X.shape[0]} and {len(labels)}."
             )
-        if not (isinstance(self.estimator, FrozenEstimator) or hasattr(self.estimator, "fit")):
-            raise InvalidParameterError(
-                f"The 'estimator' parameter of {owner} must be a classifier. Got {self.estimator!r} instead."
-            )
-        if not hasattr(self.estimator, "predict_proba"):
-            raise InvalidParameterError(
-                f"The 'estimator' parameter of {owner} must have predict_proba. Got {self.estimator!r} instead.\n"
-                "Hint: wrap it, e.g. CalibratedClassifierCV(estimator), or SVC(probability=True)."
-            )
+        check_classifier(self.estimator, owner)
         return labels
 
     def _fit_with_validation(
@@ -403,7 +392,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.validation_indices_ = val
 
     def _fit_cross_validated(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
-        self._refuse_supervised_vectors()
+        refuse_supervised_vectors(self.estimator, self.features, type(self).__name__)
         classes = np.unique(labels)
         proba = np.zeros((len(labels), len(classes)))
         splitter = check_cv(self.cv, labels, classifier=True)
@@ -419,54 +408,28 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._fit_estimator(X, labels, weight)
         self._fit_method(X, labels, None, None, proba)
 
-    def _refuse_supervised_vectors(self) -> None:
-        """Raise if vectors would be learned from the labels of the rows that trust is then learned from."""
-        steps = [self.features]
-        if self.features == "auto" and isinstance(self.estimator, Pipeline):
-            steps = [step for _, step in self.estimator.steps[:-1]]
-        nested = [
-            part for step in steps if hasattr(step, "get_params") for part in step.get_params().values()
-        ]
-        for step in [*steps, *nested]:
-            if hasattr(step, "transform") and get_tags(step).target_tags.required:
-                raise InvalidParameterError(
-                    f"{type(self).__name__} with cv cannot use vectors of {type(step).__name__}, which learns from "
-                    "labels: rows would look closer to their own class than new rows do.\n"
-                    "Hint: leave out cv to hold out validation rows, or pass features='passthrough' or a "
-                    "transformer that needs no labels."
-                )
-
     def _fit_estimator(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_ = self.estimator
         else:
-            params = {} if weight is None else {self._weight_parameter(): weight}
+            params = {} if weight is None else {weight_parameter(self.estimator, type(self).__name__): weight}
             self.estimator_ = clone(self.estimator).fit(X, labels, **params)
         self.classes_ = np.asarray(getattr(self.estimator_, "classes_", np.unique(labels)))
-
-    def _weight_parameter(self) -> str:
-        if isinstance(self.estimator, Pipeline):
-            name, last = self.estimator.steps[-1]
-            if has_fit_parameter(last, "sample_weight"):
-                return f"{name}__sample_weight"
-        elif has_fit_parameter(self.estimator, "sample_weight"):
-            return "sample_weight"
-        raise InvalidParameterError(
-            f"{type(self).__name__} got sample_weight, but {type(self.estimator).__name__}.fit does not take it."
-        )
 
     def _fit_method(
         self, X: Any, labels: Array, X_val: Any, labels_val: Array | None, proba: FloatArray
     ) -> None:
         self._vectorizer = Vectorizer(self.features)
-        vectors = self._vectorizer.fit_transform(X, labels, self._preprocessing())
+        vectors = self._vectorizer.fit_transform(X, labels, preprocessing_of(self.estimator_))
         method = NeighborAgg() if self.method is None else self.method
         if not isinstance(method, TrustMethod):
             raise InvalidParameterError(
                 f"The 'method' parameter of {type(self).__name__} must be a trust method of neighboragg.methods. "
                 f"Got {method!r} instead."
             )
-        vectors_val = None if X_val is None else self._vectorizer.transform(X_val, self._preprocessing())
+        vectors_val = (
+            None if X_val is None else self._vectorizer.transform(X_val, preprocessing_of(self.estimator_))
+        )
         self.method_ = clone(method).fit(
             vectors,
             labels,
@@ -476,15 +439,6 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             classes=self.classes_,
         )
         self._n_train = len(labels)
-
-    def _preprocessing(self) -> Any:
-        """The fitted steps before the classifier, if it is a Pipeline that has some."""
-        inner = self.estimator_
-        if isinstance(inner, FrozenEstimator):
-            inner = inner.estimator
-        if isinstance(inner, Pipeline) and len(inner.steps) > 1:
-            return inner[:-1]
-        return None
 
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self, "method_")
@@ -496,7 +450,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return X
 
     def _vectors(self, X: Any) -> FloatArray:
-        return self._vectorizer.transform(X, self._preprocessing())
+        return self._vectorizer.transform(X, preprocessing_of(self.estimator_))
 
     def _neighbor_method(self, name: str) -> NeighborAgg:
         check_is_fitted(self, "method_")

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
+from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg._validation import check_choice, check_integer, check_real
 from neighboragg.aggregators._base import Aggregator, softmax
@@ -142,7 +142,7 @@ class NetworkAggregator(Aggregator):
             return loss + penalty * float(drift @ drift), _flatten(gradients) + 2 * penalty * drift
 
         # The matrices are small: more threads than one spend their time waiting for each other.
-        with threadpool_limits(1, user_api="blas"):
+        with ONE_THREAD:
             result = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": max_iter})
         self.W_h_, self.W_p_, self.W_ = _unflatten(result.x, shapes)
         self.n_iter_ = int(result.nit)

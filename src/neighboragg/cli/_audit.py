@@ -10,7 +10,14 @@ from rich.console import Console
 
 from neighboragg._typing import Array, IntArray
 from neighboragg.bench import read_table
-from neighboragg.cli._labelled import LabelColumn, check_column, decisions_path, read_labels, review_path
+from neighboragg.cli._labelled import (
+    LabelColumn,
+    check_column,
+    check_not_input,
+    decisions_path,
+    read_labels,
+    review_path,
+)
 from neighboragg.cli._vectors import read_matrix, read_proba, text_columns, text_vectors
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError
 from neighboragg.features import TabularFeatures
@@ -103,10 +110,7 @@ def _check_output(file: Path, output: Path) -> None:
         raise InvalidParameterError(
             f"The output {output} must end in .csv; plots and the review set go beside it."
         )
-    if output.exists() and output.samefile(file):
-        raise InvalidParameterError(
-            f"The output {output} would replace the table.\nHint: choose another with -o."
-        )
+    check_not_input(file, output)
     output.parent.mkdir(parents=True, exist_ok=True)
 
 

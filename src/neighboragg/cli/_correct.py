@@ -9,7 +9,13 @@ from rich.console import Console
 
 from neighboragg._typing import Array, IntArray
 from neighboragg.bench import is_parquet, read_table
-from neighboragg.cli._labelled import LabelColumn, decisions_path, existing_review, read_labels
+from neighboragg.cli._labelled import (
+    LabelColumn,
+    check_not_input,
+    decisions_path,
+    existing_review,
+    read_labels,
+)
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.review import corrected_labels, load_review_set
 
@@ -30,10 +36,7 @@ def correct(
     path = existing_review(suspicious)
     table = read_table(file, as_text=True)
     labels = read_labels(table, label, file)
-    if output.exists() and output.samefile(file):
-        raise InvalidInputError(
-            f"The output {output} would replace the table.\nHint: choose another with -o."
-        )
+    check_not_input(file, output)
     decisions = decisions_path(suspicious)
     if not decisions.exists():
         raise InvalidInputError(f"Nothing has been decided yet.\nHint: neighboragg review {suspicious}")

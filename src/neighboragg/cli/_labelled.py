@@ -13,6 +13,7 @@ from neighboragg.exceptions import InvalidInputError
 __all__ = [
     "LabelColumn",
     "check_column",
+    "check_not_input",
     "decisions_path",
     "existing_review",
     "read_labels",
@@ -27,6 +28,14 @@ def check_column(table: Any, column: str, file: Path) -> None:
     if column not in table.columns:
         raise InvalidInputError(
             f"There is no column {column!r} in {file}.\nHint: the columns are {', '.join(map(repr, table.columns))}."
+        )
+
+
+def check_not_input(file: Path, output: Path) -> None:
+    """Raise if the output would be written over the table."""
+    if output.exists() and output.samefile(file):
+        raise InvalidInputError(
+            f"The output {output} would replace the table.\nHint: choose another with -o."
         )
 
 

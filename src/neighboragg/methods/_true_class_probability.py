@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
+from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import FloatArray
 from neighboragg._validation import check_integer, check_real
 from neighboragg.methods._base import FitData, TrustMethod
@@ -99,7 +99,7 @@ class TrueClassProbability(TrustMethod):
         inputs = self._standardised(raw)
         target = data.proba_val[np.arange(len(raw)), data.codes_val]
         # Products this small gain nothing from a second thread, and one thread always adds in one order.
-        with threadpool_limits(1, user_api="blas"):
+        with ONE_THREAD:
             start = first_weights(inputs.shape[1], n_hidden, rng)
             self.weights_ = fit_network(start, inputs, target, penalty, max_epochs, rng)
 

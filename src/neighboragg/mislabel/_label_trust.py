@@ -1,13 +1,11 @@
 """Label trust in passes: pool out-of-sample evidence, weight every row by its own trust, and pool again."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
 from neighboragg.aggregators import log_evidence
 from neighboragg.aggregators._base import softmax
@@ -135,7 +133,7 @@ class LabelTrust:
 
     def trust_of(self, X: FloatArray, proba: FloatArray | None) -> FloatArray:
         """Trust in every class for new rows, shape (m, C)."""
-        with _single_threaded():
+        with ONE_THREAD:
             vectors = self.scaling.of(X)
             first = self.passes[0]
             distances, rows = first.neighbors.of_new_rows(X)
@@ -174,7 +172,7 @@ def fit_label_trust(
     centred over classes and scaled to unit variance; t_c ∝ exp(Σ θ_e f_e), θ = argmin Σ −w log t_y + ‖θ‖², with
     experts of negative weight left out. The passes are combined by their geometric mean, with one temperature.
     """
-    with _single_threaded():
+    with ONE_THREAD:
         scaling = Scaling.fit(data.X)
         vectors = scaling.of(data.X)
         weight: FloatArray = np.ones(len(data.codes))
@@ -302,14 +300,3 @@ def _combined(results: Sequence[FloatArray]) -> FloatArray:
 
 def _given(proba: FloatArray | None) -> list[FloatArray]:
     return [] if proba is None else [proba]
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """The loaded matrix libraries; looking for them takes longer than a small fit."""
-    return ThreadpoolController()
-
-
-def _single_threaded() -> AbstractContextManager[object]:
-    """Matrix products on one thread: these are small, and more threads would mostly wait for each other."""
-    return _libraries().limit(limits=1, user_api="blas")

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
-from threading import Lock
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs, parallel_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import ThreadpoolController
 
+from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._validation import (
     check_choice,
@@ -279,35 +278,6 @@ def _n_threads(n_jobs: int | None) -> int:
     """Threads that an `n_jobs` parameter stands for, whatever the limits on processes."""
     with parallel_config(backend="threading"):
         return int(effective_n_jobs(n_jobs))
-
-
-class _OneThread:
-    """Matrix products on one thread while anybody is within; threads may enter together."""
-
-    def __init__(self) -> None:
-        self.lock, self.n_inside = Lock(), 0
-
-    def __enter__(self) -> None:
-        with self.lock:
-            if self.n_inside == 0:
-                self.limiter = _blas().limit(limits=1, user_api="blas")
-            self.n_inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self.lock:
-            self.n_inside -= 1
-            # Only the last restores: an earlier one would take another's limit for the original.
-            if self.n_inside == 0:
-                self.limiter.restore_original_limits()
-
-
-ONE_THREAD = _OneThread()
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """The loaded matrix libraries; looking for them takes longer than a small search."""
-    return ThreadpoolController()
 
 
 def _on_sphere(rows: FloatArray) -> FloatArray:

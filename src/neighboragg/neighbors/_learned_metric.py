@@ -1,8 +1,8 @@
 """A linear map in which neighbours share their class: neighbourhood components analysis on mini-batches."""
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import FloatArray, IntArray
 
 __all__ = ["default_rank", "learn_metric"]
@@ -83,7 +83,7 @@ def learn_metric(
     components, scale = _initial_map(_normalised(sample, center, spread), rank)
     first, second = np.zeros_like(components), np.zeros_like(components)
     # Products this small gain nothing from a second thread, and one thread always adds in one order.
-    with threadpool_limits(1, user_api="blas"):
+    with ONE_THREAD:
         # A row on its own has no neighbour to learn from.
         for step in range(1, n_steps + 1 if size > 1 else 0):
             rows = rng.choice(n_samples, size, replace=False, shuffle=False)
