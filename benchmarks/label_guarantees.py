@@ -80,7 +80,7 @@ def discoveries(scores: Any, wrong: Any, seed: int) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def summarise(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def summarize(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One line for each data set, rule and level."""
     lines = []
     for name, alpha, source in product(SETS, ALPHAS, ("known", "estimated")):
@@ -135,7 +135,7 @@ def main() -> None:
     cells = list(product(SETS, NOISES, RATES, range(args.repetitions)))
     with ProcessPoolExecutor(args.jobs) as pool:
         rows = [row for found in pool.map(repetition, cells) for row in found]
-    lines = summarise(rows)
+    lines = summarize(rows)
     show(lines)
     save("label_guarantees", lines, 0)
 

@@ -1,7 +1,7 @@
 """Wrong labels among 100,000 × 64 rows of 10 classes: time and memory beside cleanlab, in one run.
 
 Everybody gets the same features and out-of-fold probabilities. cleanlab's `find_label_issues` looks at
-probabilities only, so that its nearest-neighbour graph (what its Datalab builds from features) is timed with it.
+probabilities only, so that its nearest-neighbor graph (what its Datalab builds from features) is timed with it.
 Each contender works in a process of its own, one after the other.
 """
 

@@ -15,7 +15,7 @@ from neighboragg.bench import Cell, load_matrix, make_cell
 from neighboragg.methods import MaxConfidence, NeighborAgg, TemperatureScaling, TrustMethod, TrustScore
 from neighboragg.metrics import auroc, average_precision_error, expected_calibration_error
 
-# Each method with the vectors it works on: standardised features as in the paper, or tamed ones.
+# Each method with the vectors it works on: standardized features as in the paper, or tamed ones.
 METHODS: dict[str, tuple[Callable[[], TrustMethod], str]] = {
     "max-softmax": (MaxConfidence, "scaled"),
     "temperature": (TemperatureScaling, "scaled"),

@@ -19,7 +19,7 @@ from sklearn.neighbors import KDTree
 from _record import peak_memory, save
 from neighboragg.neighbors import ClasswiseNeighbors
 
-# rows, features, classes, neighbours, queries, queries for the KD-tree (slow in many dimensions)
+# rows, features, classes, neighbors, queries, queries for the KD-tree (slow in many dimensions)
 WORKLOADS = [
     (8_000, 16, 26, 5, 20_000, 2_000),
     (20_000, 64, 2, 5, 10_000, 200),

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from neighboragg._typing import Array
-from neighboragg.review import Neighbour, ReviewItem, ReviewSet, save_review_set
+from neighboragg.review import Neighbor, ReviewItem, ReviewSet, save_review_set
 
 IMAGES = Path(__file__).parent / "images"
 CLASSES = ("Barolo", "Grignolino", "Barbera")
@@ -57,11 +57,11 @@ def wine_review_set() -> ReviewSet:
     def content(row: int) -> dict[str, float]:
         return {name: float(value) for name, value in zip(names, table.data[row], strict=True)}
 
-    def nearest(row: int, label: int) -> tuple[Neighbour, ...]:
+    def nearest(row: int, label: int) -> tuple[Neighbor, ...]:
         others = np.setdiff1d(np.flatnonzero(labels == label), [row])
         distances, found = NearestNeighbors(n_neighbors=4).fit(scaled[others]).kneighbors(scaled[[row]])
         pairs = zip(others[found[0]], distances[0], strict=True)
-        return tuple(Neighbour(int(other), float(distance), content(other)) for other, distance in pairs)
+        return tuple(Neighbor(int(other), float(distance), content(other)) for other, distance in pairs)
 
     def item(row: int, queue: str) -> ReviewItem:
         given, suggested = int(labels[row]), int(rivals[row].argmax())
@@ -74,8 +74,8 @@ def wine_review_set() -> ReviewSet:
             score=float(scores[row]),
             trust=tuple(trust[row].tolist()),
             reasons=reasons(given, suggested, trust[row], near),
-            given_neighbours=near[0],
-            suggested_neighbours=near[1],
+            given_neighbors=near[0],
+            suggested_neighbors=near[1],
             queue=queue,
         )
 
@@ -91,7 +91,7 @@ def wine_review_set() -> ReviewSet:
 
 
 def reasons(
-    given: int, suggested: int, trust: Array, near: tuple[tuple[Neighbour, ...], tuple[Neighbour, ...]]
+    given: int, suggested: int, trust: Array, near: tuple[tuple[Neighbor, ...], tuple[Neighbor, ...]]
 ) -> tuple[str, ...]:
     """Say in words what the numbers say."""
     distances = [side[0].distance for side in near]

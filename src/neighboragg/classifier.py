@@ -227,19 +227,19 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self.method_.score_labels(self._vectors(X), y, proba)
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[FloatArray, IntArray]:
-        """Nearest reference rows of every class, for methods that have neighbours.
+        """Nearest reference rows of every class, for methods that have neighbors.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n, n_features)
         n_neighbors : int, default=None
-            Neighbours per class; defaults to those used for the trust.
+            Neighbors per class; defaults to those used for the trust.
 
         Returns
         -------
         distances, indices : ndarray of shape (n, n_classes, n_neighbors)
             Indices are positions in the rows passed to :meth:`fit`, followed by the rows of `X_val` if given;
-            missing neighbours are (inf, -1).
+            missing neighbors are (inf, -1).
         """
         method = self._neighbor_method("kneighbors")
         self._check_rows(X)
@@ -247,7 +247,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return distances, self._original(indices)
 
     def explain(self, X: Any) -> Explanation:
-        """What raised and lowered the trust in each row, and the neighbours behind it.
+        """What raised and lowered the trust in each row, and the neighbors behind it.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         explanation : Explanation
-            ``print`` it, or take its arrays. Neighbours are positions as in :meth:`kneighbors`.
+            ``print`` it, or take its arrays. Neighbors are positions as in :meth:`kneighbors`.
         """
         method = self._neighbor_method("explain")
         proba = self.predict_proba(X)
@@ -457,7 +457,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if isinstance(self.method_, NeighborAgg):
             return self.method_
         raise AttributeError(
-            f"{type(self).__name__}.{name} needs a method with neighbours; {type(self.method_).__name__} has none.\n"
+            f"{type(self).__name__}.{name} needs a method with neighbors; {type(self.method_).__name__} has none.\n"
             "Hint: method=NeighborAgg()."
         )
 

@@ -148,7 +148,7 @@ _TAMED_STATE = ("quantiles", "is_binary", "low", "spread", "weight", "binary_wei
 
 
 class TabularFeatures(TransformerMixin, BaseEstimator):
-    """Arrays, data frames (pandas, polars) and sparse matrices to vectors for neighbour search.
+    """Arrays, data frames (pandas, polars) and sparse matrices to vectors for neighbor search.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from neighboragg.persistence import read_record, write_record
 
 
 def make_evidence(n=150, n_classes=3, k=4, seed=0, noise=0.4):
-    """Neighbours that know the class rather well, and a classifier that knows it less."""
+    """Neighbors that know the class rather well, and a classifier that knows it less."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, n_classes, n)
     own = codes[:, None] == np.arange(n_classes)
@@ -125,7 +125,7 @@ class TestFit:
 
     @pytest.mark.parametrize(
         ("inputs", "names"),
-        [("neighbors", ["classifier"]), ("proba", ["neighbours"])],
+        [("neighbors", ["classifier"]), ("proba", ["neighbors"])],
         ids=["NeighOnly", "ProbOnly"],
     )
     def test_ablations_ignore_the_other_input(self, inputs, names):
@@ -167,7 +167,7 @@ class TestBandwidth:
         trust = NetworkAggregator().fit(evidence, codes).predict_trust(evidence)
         np.testing.assert_array_equal(NetworkAggregator().fit(scaled, codes).predict_trust(scaled), trust)
 
-    @pytest.mark.parametrize("value", [0.0, np.inf], ids=["duplicates", "no neighbours"])
+    @pytest.mark.parametrize("value", [0.0, np.inf], ids=["duplicates", "no neighbors"])
     def test_one_where_there_is_no_scale(self, value):
         evidence, codes = make_evidence()
         flat = Evidence(evidence.proba, {"features": np.full((len(evidence), 3, 4), value)})
@@ -175,7 +175,7 @@ class TestBandwidth:
         assert network.bandwidth_ == 1.0
         assert np.isfinite(network.predict_trust(flat)).all()
 
-    def test_missing_neighbours_have_no_similarity(self):
+    def test_missing_neighbors_have_no_similarity(self):
         np.testing.assert_array_equal(laplacian_similarity(np.array([0.0, np.inf]), 2.0), [1.0, 0.0])
         assert laplacian_similarity(np.array([3.0]), 2.0)[0] == pytest.approx(np.exp(-1.5))
 
@@ -185,7 +185,7 @@ def test_contributions_add_up_to_the_log_trust(activation):
     evidence, codes = make_evidence()
     network = NetworkAggregator(activation=activation).fit(evidence, codes)
     names, contributions = network.contributions(evidence)
-    assert names == ["classifier", "neighbours"]
+    assert names == ["classifier", "neighbors"]
     assert contributions.shape == (len(evidence), 3, 2)
     rest = np.log(network.predict_trust(evidence)) - contributions.sum(axis=2)
     np.testing.assert_allclose(rest - rest[:, :1], 0, atol=1e-10)

@@ -9,18 +9,18 @@ from scipy.special import log_softmax, logsumexp
 from scipy.stats import rankdata
 
 from neighboragg.aggregators import Evidence, Opinion, PoolAggregator, log_evidence
-from neighboragg.aggregators._opinion_pool import centred, guard_weight, log_likelihood, pool_weights
+from neighboragg.aggregators._opinion_pool import centered, guard_weight, log_likelihood, pool_weights
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.persistence import read_record, write_record
 
 
 def make_tensor(n=80, n_classes=3, n_experts=4, seed=0):
     rng = np.random.default_rng(seed)
-    return centred(rng.normal(size=(n, n_classes, n_experts))), rng.integers(0, n_classes, n)
+    return centered(rng.normal(size=(n, n_classes, n_experts))), rng.integers(0, n_classes, n)
 
 
 def make_evidence(n=300, n_classes=3, k=8, seed=0, informative=True, opinion=False):
-    """A mediocre classifier; neighbours that know more than it, or nothing."""
+    """A mediocre classifier; neighbors that know more than it, or nothing."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, n_classes, n)
     own = codes[:, None] == np.arange(n_classes)
@@ -35,7 +35,7 @@ def make_evidence(n=300, n_classes=3, k=8, seed=0, informative=True, opinion=Fal
     return Evidence(proba, distances, opinions), codes
 
 
-def penalised_loss(theta, tensor, codes, penalty, weight):
+def penalized_loss(theta, tensor, codes, penalty, weight):
     logits = tensor @ theta
     return (
         weight * (logsumexp(logits, axis=1) - logits[np.arange(len(codes)), codes])
@@ -53,9 +53,9 @@ class TestPoolWeights:
         expected = np.einsum("nc,nce->ne", trust, tensor) - tensor[np.arange(80), codes]
         gradient = (weight[:, None] * expected).sum(axis=0) + 2 * penalty * theta
         np.testing.assert_allclose(gradient, 0, atol=1e-4)
-        # Convex: a general optimiser finds the same point from elsewhere.
+        # Convex: a general optimizer finds the same point from elsewhere.
         start = np.random.default_rng(6).normal(size=4)
-        other = minimize(penalised_loss, start, args=(tensor, codes, penalty, weight), tol=1e-10)
+        other = minimize(penalized_loss, start, args=(tensor, codes, penalty, weight), tol=1e-10)
         np.testing.assert_allclose(theta, other.x, atol=1e-4)
 
     @pytest.mark.parametrize("size", [0.1, 5.0, 100.0])
@@ -79,7 +79,7 @@ class TestPoolWeights:
 
     def test_separable_rows_give_finite_weights(self):
         codes = np.arange(40) % 2
-        tensor = centred(1e3 * (codes[:, None] == np.arange(2))[:, :, None].astype(float))
+        tensor = centered(1e3 * (codes[:, None] == np.arange(2))[:, :, None].astype(float))
         theta = pool_weights(tensor, codes, penalty=1e-9)
         assert np.isfinite(theta).all()
         assert theta[0] > 0
@@ -110,7 +110,7 @@ class TestGuardWeight:
     def test_a_second_expert_who_knows(self):
         tensor, codes = make_tensor()
         tensor[np.arange(80), codes, 1] += 3.0
-        assert guard_weight(centred(tensor), codes) == 1.0
+        assert guard_weight(centered(tensor), codes) == 1.0
 
     def test_nothing_beside_the_classifier(self):
         tensor, codes = make_tensor(n_experts=1)
@@ -151,7 +151,7 @@ class TestEvidence:
 
 
 class TestGuard:
-    def test_neighbours_that_know_nothing_change_no_order(self):
+    def test_neighbors_that_know_nothing_change_no_order(self):
         trusted = 0
         for seed in range(8):
             evidence, codes = make_evidence(seed=seed, informative=False)
@@ -171,7 +171,7 @@ class TestGuard:
         ranks = rankdata(pool.predict_trust(evidence)[:, 1].round(12))
         np.testing.assert_array_equal(ranks, rankdata(evidence.proba[:, 1].round(12)))
 
-    def test_neighbours_that_know_count_in_full(self):
+    def test_neighbors_that_know_count_in_full(self):
         evidence, codes = make_evidence()
         pool = PoolAggregator().fit(evidence, codes)
         assert pool.guard_weight_ == 1.0
@@ -325,7 +325,7 @@ class TestExperts:
             Evidence(evidence.proba, {"features": evidence.feature_distances}), codes
         )
         logs = np.log(evidence.feature_distances[:, :, :2] + pool.offset_["features"]).mean(axis=2)
-        tensor = centred(np.stack([np.log(evidence.proba + pool.floor_), -logs], axis=2))
+        tensor = centered(np.stack([np.log(evidence.proba + pool.floor_), -logs], axis=2))
         np.testing.assert_allclose(pool.scale_, tensor.std(axis=(0, 1)), rtol=1e-9)
         expected = pool_weights(tensor / pool.scale_, codes)
         np.testing.assert_allclose(pool.theta_, expected, rtol=1e-9)

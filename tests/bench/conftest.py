@@ -14,13 +14,13 @@ def make_frame(n=300, seed=0):
         {
             "size": rng.normal(size=n) + 1.2 * code,
             "weight": rng.normal(size=n) + 0.8 * code,
-            "colour": rng.choice(["red", "green", "blue"], n),
+            "color": rng.choice(["red", "green", "blue"], n),
             "ripe": rng.random(n) < 0.3 + 0.4 * code,
             "kind": np.where(code == 1, "apple", "pear"),
         }
     )
     frame.loc[rng.random(n) < 0.1, "size"] = np.nan
-    frame.loc[rng.random(n) < 0.1, "colour"] = None
+    frame.loc[rng.random(n) < 0.1, "color"] = None
     return frame
 
 

@@ -29,7 +29,7 @@ def test_csv_with_everything(tmp_path, frame):
     gaps = table["size"].isna().to_numpy()
     assert labels.tolist() == table["kind"].tolist()
     assert labels.dtype.kind == "U"
-    # size, its gaps, weight, four colours (one of them missing), ripe
+    # size, its gaps, weight, four colors (one of them missing), ripe
     assert X.shape == (200, 8)
     assert X.dtype == np.float64
     assert np.isfinite(X).all()
@@ -37,9 +37,9 @@ def test_csv_with_everything(tmp_path, frame):
     np.testing.assert_array_equal(X[:, 1], gaps)
     np.testing.assert_allclose(X[:, 2], table["weight"])
     np.testing.assert_array_equal(X[:, 3:7].sum(axis=1), np.ones(200))
-    for j, colour in enumerate(["blue", "green"]):
-        np.testing.assert_array_equal(X[:, 3 + j], table["colour"] == colour)
-    np.testing.assert_array_equal(X[:, 5], table["colour"].isna())
+    for j, color in enumerate(["blue", "green"]):
+        np.testing.assert_array_equal(X[:, 3 + j], table["color"] == color)
+    np.testing.assert_array_equal(X[:, 5], table["color"].isna())
     np.testing.assert_array_equal(X[:, 7], table["ripe"])
 
 

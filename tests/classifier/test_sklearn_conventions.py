@@ -41,18 +41,18 @@ def frame():
     data = pd.DataFrame(
         {
             "age": rng.normal(40, 10, n),
-            "colour": rng.choice(["red", "green", "blue"], n),
+            "color": rng.choice(["red", "green", "blue"], n),
             "size": pd.Categorical(rng.choice(["s", "m"], n)),
             "count": rng.integers(0, 5, n),
         }
     )
     noise = rng.normal(size=n)
-    return data, np.where(data["age"] / 10 + (data["colour"] == "red") + noise > 4.4, "yes", "no")
+    return data, np.where(data["age"] / 10 + (data["color"] == "red") + noise > 4.4, "yes", "no")
 
 
 def preprocessed():
     return make_pipeline(
-        make_column_transformer((StandardScaler(), ["age", "count"]), (OneHotEncoder(), ["colour", "size"])),
+        make_column_transformer((StandardScaler(), ["age", "count"]), (OneHotEncoder(), ["color", "size"])),
         LogisticRegression(),
     )
 
@@ -146,7 +146,7 @@ class TestKindsOfRows:
 
     def test_pandas_frame_with_categories_without_a_pipeline(self, frame):
         X, y = frame
-        X = X.astype({"colour": "category"})
+        X = X.astype({"color": "category"})
         classifier = HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype")
         trust = TrustedClassifier(classifier, random_state=0).fit(X, y).score_samples(X)
         assert np.isfinite(trust).all()

@@ -125,7 +125,7 @@ class TestFeatures:
 
 
 class TestExplanation:
-    def test_neighbours_are_positions_in_the_rows_given(self, rows):
+    def test_neighbors_are_positions_in_the_rows_given(self, rows):
         X, y = rows
         model = TrustedClassifier(LogisticRegression(), random_state=0).fit(X, y)
         explanation = model.explain(X[:4])
@@ -140,13 +140,13 @@ class TestExplanation:
         _, indices = model.kneighbors(X[200:210], 1)
         np.testing.assert_array_equal(indices[np.arange(10), y[200:210], 0], np.arange(200, 210))
 
-    def test_other_methods_have_no_neighbours(self, rows):
+    def test_other_methods_have_no_neighbors(self, rows):
         X, y = rows
         model = TrustedClassifier(LogisticRegression(), TrustScore(), random_state=0).fit(X, y)
         with pytest.raises(AttributeError) as error:
             model.explain(X)
         assert str(error.value) == (
-            "TrustedClassifier.explain needs a method with neighbours; TrustScore has none.\n"
+            "TrustedClassifier.explain needs a method with neighbors; TrustScore has none.\n"
             "Hint: method=NeighborAgg()."
         )
 

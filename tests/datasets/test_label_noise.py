@@ -14,7 +14,7 @@ LEVEL = 1e-6
 
 
 @st.composite
-def labelled(draw):
+def labeled(draw):
     """Labels of 2 to 5 classes, in several dtypes, and probabilities for them."""
     n_classes = draw(st.integers(2, 5))
     n_rows = draw(st.integers(4 * n_classes, 60))
@@ -33,7 +33,7 @@ def labelled(draw):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(data=labelled(), rate=st.floats(0, 0.99), seed=st.integers(0, 2**31 - 1))
+@given(data=labeled(), rate=st.floats(0, 0.99), seed=st.integers(0, 2**31 - 1))
 @settings(deadline=None, max_examples=60)
 def test_count_mask_classes_and_seed(kind, data, rate, seed):
     y, proba = data

@@ -55,7 +55,7 @@ class TestTamedScores:
 
 class TestTabularFeatures:
     def test_a_mismatch_weighs_like_one_standard_deviation(self):
-        X = pd.DataFrame({"colour": ["red", "blue", "red"]})
+        X = pd.DataFrame({"color": ["red", "blue", "red"]})
         vectors = TabularFeatures().fit_transform(X)
         assert np.linalg.norm(vectors[0] - vectors[1]) == pytest.approx(1)
 

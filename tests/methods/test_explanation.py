@@ -99,7 +99,7 @@ class TestOfNeighborAgg:
         rest = np.log(found.trust) - found.contributions.sum(axis=2)
         np.testing.assert_allclose(rest - rest[:, :1], 0, atol=1e-9)
 
-    def test_neighbours_and_classes(self, method):
+    def test_neighbors_and_classes(self, method):
         found = method.explain(self.X[:20], self.P[:20])
         distances, indices = method.kneighbors(self.X[:20])
         np.testing.assert_array_equal(found.distances, distances)

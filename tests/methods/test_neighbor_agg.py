@@ -45,7 +45,7 @@ def fit(method, **changes):
     return method.fit(X, y, **{"X_val": X_VAL, "y_val": Y_VAL, "proba_val": P_VAL, **changes})
 
 
-def test_neighbours_know_more_than_the_classifier():
+def test_neighbors_know_more_than_the_classifier():
     correct = P_TEST.argmax(axis=1) == Y_TEST
     ours, theirs = (
         roc_auc_score(correct, fit(method).score_samples(X_TEST, P_TEST))
@@ -86,7 +86,7 @@ class TestReferenceRows:
             distances, np.linalg.norm(everything[indices] - X_TEST[:, None, None], axis=3)
         )
 
-    def test_missing_neighbours(self):
+    def test_missing_neighbors(self):
         method = NeighborAgg(n_neighbors=3).fit([[0.0], [1.0]], ["a", "b"], proba_val=[[0.5, 0.5]] * 2)
         distances, indices = method.kneighbors([[0.25]])
         np.testing.assert_array_equal(indices, [[[0, -1, -1], [1, -1, -1]]])

@@ -27,7 +27,7 @@ RNG = np.random.default_rng(0)
 # Labels at random: whoever knows them has seen them.
 X, y = RNG.normal(size=(240, 4)), RNG.integers(0, 3, 240)
 P = np.full((240, 3), 1 / 3)
-MEMORISERS = {
+MemorizERS = {
     "forest": RandomForestClassifier(50, random_state=0),
     "forest of whole trees": ExtraTreesClassifier(30, random_state=0),
     "bagging": BaggingClassifier(DecisionTreeClassifier(), 50, random_state=0),
@@ -44,7 +44,7 @@ def opinion_of(estimator, **data):
     return method, said
 
 
-@pytest.mark.parametrize("name", MEMORISERS)
+@pytest.mark.parametrize("name", MemorizERS)
 @pytest.mark.parametrize("shared", [True, False])
 def test_no_one_is_asked_about_what_it_has_seen(name, shared):
     data = (
@@ -52,7 +52,7 @@ def test_no_one_is_asked_about_what_it_has_seen(name, shared):
         if shared
         else {"X": X[:160], "y": y[:160], "X_val": X[160:], "y_val": y[160:], "proba_val": P[160:]}
     )
-    method, said = opinion_of(MEMORISERS[name], **data)
+    method, said = opinion_of(MemorizERS[name], **data)
     asked = y if shared else y[160:]
     assert said.proba.shape == (len(asked), 3)
     np.testing.assert_allclose(said.proba.sum(axis=1), 1.0)
@@ -63,11 +63,11 @@ def test_no_one_is_asked_about_what_it_has_seen(name, shared):
 
 def test_bagging_learns_from_validation_rows_too():
     forest, _ = opinion_of(
-        MEMORISERS["forest"], X=X[:160], y=y[:160], X_val=X[160:], y_val=y[160:], proba_val=P[160:]
+        MemorizERS["forest"], X=X[:160], y=y[:160], X_val=X[160:], y_val=y[160:], proba_val=P[160:]
     )
     assert (forest.opinions_[0].ask(X[160:]).proba.argmax(axis=1) == y[160:]).mean() > 0.95
     nearest, said = opinion_of(
-        MEMORISERS["nearest"], X=X[:160], y=y[:160], X_val=X[160:], y_val=y[160:], proba_val=P[160:]
+        MemorizERS["nearest"], X=X[:160], y=y[:160], X_val=X[160:], y_val=y[160:], proba_val=P[160:]
     )
     np.testing.assert_array_equal(nearest.opinions_[0].ask(X[160:]).proba, said.proba)
 
@@ -83,7 +83,7 @@ def test_rows_that_every_tree_has_seen(estimator):
 
 
 def test_floors():
-    assert opinion_of(MEMORISERS["forest"])[1].floor == 1e-2
+    assert opinion_of(MemorizERS["forest"])[1].floor == 1e-2
     assert opinion_of(LogisticRegression())[1].floor == 1e-4
 
 

@@ -67,7 +67,7 @@ def test_aurc_by_hand():
     correct, trust = [True, True, False, True], [4, 3, 2, 1]
     assert aurc(correct, trust) == pytest.approx((1 / 3 + 1 / 4) / 4, abs=1e-15)
     assert excess_aurc(correct, trust) == pytest.approx((1 / 3) / 4, abs=1e-15)
-    # Generalised risks 0, 0, 0, 1/4, 1/4 at coverages 0 .. 1, by trapezoids.
+    # Generalized risks 0, 0, 0, 1/4, 1/4 at coverages 0 .. 1, by trapezoids.
     assert augrc(correct, trust) == (1 / 8 + 1 / 4) / 4
 
 

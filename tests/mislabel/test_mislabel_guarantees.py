@@ -24,7 +24,7 @@ KINDS = ("continuous", "tied")
 
 
 def draw(rng, shape, kind):
-    """Scores of correctly labelled rows; tied ones take seven values, most of them the upper three."""
+    """Scores of correctly labeled rows; tied ones take seven values, most of them the upper three."""
     return rng.normal(size=shape) if kind == "continuous" else rng.binomial(6, 0.8, size=shape).astype(float)
 
 

@@ -171,7 +171,7 @@ def test_an_outlier_does_not_hide_the_other_rows(outlier):
 
 
 def test_outliers_that_the_frame_has_not_seen():
-    # Centre and scale come from every second row; rows beyond the range of single precision are told apart.
+    # Center and scale come from every second row; rows beyond the range of single precision are told apart.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 1))
     X[1:61:2, 0] = 1e20 * np.arange(1, 31)
@@ -230,8 +230,8 @@ class TestSelfExclusion:
         np.testing.assert_allclose(distances[copies & (indices >= 0)], 0, atol=1e-15)
 
 
-class TestMissingNeighbours:
-    def test_more_neighbours_than_rows(self):
+class TestMissingNeighbors:
+    def test_more_neighbors_than_rows(self):
         X, y = np.arange(6.0)[:, None], np.array([0, 0, 0, 1, 1, 3])
         index = ClasswiseNeighbors(5).fit(X, y, classes=[0, 1, 2, 3])
         distances, indices = index.kneighbors([[0.0]])
@@ -245,7 +245,7 @@ class TestMissingNeighbours:
         np.testing.assert_array_equal(index.class_count_, [3, 2, 0, 1])
         assert index.n_samples_fit_ == 6
 
-    def test_more_neighbours_asked_for_than_set(self):
+    def test_more_neighbors_asked_for_than_set(self):
         X, y = np.arange(6.0)[:, None], [0] * 6
         distances, _ = ClasswiseNeighbors(1).fit(X, y).kneighbors([[0.0]], 4)
         np.testing.assert_array_equal(distances, [[[0, 1, 2, 3]]])
@@ -259,7 +259,7 @@ class TestMissingNeighbours:
         distances, indices = ClasswiseNeighbors(2, n_jobs=2).fit([[1.0]], ["x"]).kneighbors(np.empty((0, 1)))
         assert distances.shape == indices.shape == (0, 1, 2)
 
-    def test_cosine_of_missing_neighbours_is_infinite(self):
+    def test_cosine_of_missing_neighbors_is_infinite(self):
         distances, _ = ClasswiseNeighbors(2, metric="cosine").fit([[1.0]], ["x"]).kneighbors([[2.0]])
         np.testing.assert_array_equal(distances, [[[0.0, np.inf]]])
 

@@ -42,7 +42,7 @@ def test_lonely_rows_have_no_part_in_the_gradient():
 def test_loss_by_hand():
     X, codes = np.array([[0.0], [1.0], [2.0]]), np.array([0, 0, 1])
     near, far = np.exp(-1.0), np.exp(-4.0)
-    # The row of class 1 is alone: no neighbour can agree with it, and it is left out of the sum.
+    # The row of class 1 is alone: no neighbor can agree with it, and it is left out of the sum.
     expected = -(np.log(near / (near + far)) + np.log(near / (near + near))) / 3
     assert nca_loss(X, codes, np.eye(1)) == pytest.approx(expected, rel=1e-12)
 

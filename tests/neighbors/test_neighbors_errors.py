@@ -50,7 +50,7 @@ def test_parameters_at_fit(params, rule):
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, True])
-def test_neighbours_asked_for(value):
+def test_neighbors_asked_for(value):
     with pytest.raises(InvalidParameterError) as caught:
         fitted().kneighbors(X, value)
     assert str(caught.value) == parameter_message("n_neighbors", value, "an int >= 1")

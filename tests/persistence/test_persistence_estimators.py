@@ -61,9 +61,9 @@ CLASSIFIERS = {
         (4,), solver="sgd", max_iter=9, n_iter_no_change=1, tol=10.0, random_state=0
     ),
     "naive Bayes": GaussianNB(),
-    "neighbours": KNeighborsClassifier(leaf_size=7),
-    "neighbours by ball tree": KNeighborsClassifier(algorithm="ball_tree", weights="distance"),
-    "neighbours by brute force": KNeighborsClassifier(algorithm="brute"),
+    "neighbors": KNeighborsClassifier(leaf_size=7),
+    "neighbors by ball tree": KNeighborsClassifier(algorithm="ball_tree", weights="distance"),
+    "neighbors by brute force": KNeighborsClassifier(algorithm="brute"),
     "SVC": SVC(),
     "pipeline": make_pipeline(StandardScaler(), LogisticRegression()),
     "ufunc": make_pipeline(FunctionTransformer(np.abs), GaussianNB()),

@@ -158,7 +158,7 @@ def test_histogram_boosting_without_a_width(boosting):
 
 
 @pytest.mark.parametrize("algorithm", ["kd_tree", "ball_tree"])
-def test_neighbour_indexes_are_built_anew(algorithm):
+def test_neighbor_indexes_are_built_anew(algorithm):
     classifier = KNeighborsClassifier(3, algorithm=algorithm, leaf_size=5).fit(X, Y)
     expected = classifier.kneighbors(X + 0.1)
     state = classifier._tree.__getstate__()
@@ -180,7 +180,7 @@ def test_weights_of_an_index():
     assert np.allclose(loaded.score_samples(X), density.score_samples(X))
     state = density.tree_.__getstate__()
     density.tree_.__setstate__((*state[:-1], np.ones(3)))
-    assert malformed(density) == "a neighbour index has other weights than rows"
+    assert malformed(density) == "a neighbor index has other weights than rows"
 
 
 def test_index_without_a_metric():

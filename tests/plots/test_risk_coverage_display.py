@@ -77,7 +77,7 @@ def test_line_options_reach_matplotlib(legend_of):
     assert legend_of(display) == ["mine"]
 
 
-def test_band_has_the_bootstrap_limits_and_the_colour_of_its_line():
+def test_band_has_the_bootstrap_limits_and_the_color_of_its_line():
     display = RiskCoverageDisplay.from_predictions(
         CORRECT, TRUST, confidence_level=0.8, n_resamples=50, random_state=0, color="green"
     )

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 import neighboragg
-from neighboragg.review import Neighbour, ReviewItem, ReviewSet, create_app, save_review_set
+from neighboragg.review import Neighbor, ReviewItem, ReviewSet, create_app, save_review_set
 
 with warnings.catch_warnings():
     # Starlette is moving to another HTTP client; it says so when this module is imported.
@@ -43,7 +43,7 @@ def table(row):
 
 
 def build_item(row, /, **changes):
-    near = [Neighbour(90 + place, 0.5 * place, table(90 + place)) for place in range(4)]
+    near = [Neighbor(90 + place, 0.5 * place, table(90 + place)) for place in range(4)]
     if len(changes.get("content", "xy")) == 1:
         near = []
     fields = {
@@ -54,8 +54,8 @@ def build_item(row, /, **changes):
         "score": row / 10 - 5,
         "trust": (0.2, 0.7, 0.1),
         "reasons": (f"reason {row} & more",),
-        "given_neighbours": tuple(near[:2]),
-        "suggested_neighbours": tuple(near[2:]),
+        "given_neighbors": tuple(near[:2]),
+        "suggested_neighbors": tuple(near[2:]),
     }
     return ReviewItem(**(fields | changes))
 

@@ -104,7 +104,7 @@ def test_ten_rows_by_keyboard(visit, run_server, review_set, tmp_path):
         me.see(8)
         me.press("p")
         me.see(7)
-        me.expect(me.page.locator("#decision")).to_contain_text("relabelled as cat")
+        me.expect(me.page.locator("#decision")).to_contain_text("relabeled as cat")
         me.press("n")
         me.see(8)
         me.press("j")
@@ -189,7 +189,7 @@ def test_two_browsers_at_once(visit, run_server, review_set):
         ada.see(3)
         bob.press("k")
         bob.expect(bob.page.locator("h1")).to_have_text("Row 2 was changed while you looked at it")
-        bob.expect(bob.page.locator("#theirs")).to_have_text("relabelled as cat")
+        bob.expect(bob.page.locator("#theirs")).to_have_text("relabeled as cat")
         bob.expect(bob.page.locator("#yours")).to_have_text("kept hen")
         assert export_labels(server.store, review_set)[2]["decided"] == "cat"
         bob.page.get_by_role("button", name="Replace it with mine").click()

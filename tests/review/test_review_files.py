@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neighboragg.exceptions import FileFormatError, InvalidInputError, InvalidParameterError
-from neighboragg.review import Neighbour, ReviewItem, ReviewSet, load_review_set, save_review_set
+from neighboragg.review import Neighbor, ReviewItem, ReviewSet, load_review_set, save_review_set
 
 scalars = st.one_of(
     st.none(), st.text(), st.integers(), st.booleans(), st.floats(allow_nan=False, allow_infinity=False)
@@ -31,8 +31,8 @@ def test_a_file_gives_back_what_was_saved(tmp_path_factory, content, reason, sco
         score=score,
         trust=(0.25, 0.75),
         reasons=(reason,),
-        given_neighbours=(Neighbour(5, 0.5, content),),
-        suggested_neighbours=(Neighbour(6, 1.5, {}), Neighbour(7, 2.5, content)),
+        given_neighbors=(Neighbor(5, 0.5, content),),
+        suggested_neighbors=(Neighbor(6, 1.5, {}), Neighbor(7, 2.5, content)),
     )
     review_set = ReviewSet(
         classes=("a", "b"),
@@ -204,12 +204,12 @@ def test_items_that_do_not_fit_the_set(make_item, make_review_set):
             "Hint: content is {column: value}, {'text': …} or {'image': path}.",
         ),
         (
-            {"given_neighbours": (Neighbour(-1, 0.0, {}),)},
-            "Item of row 3, neighbour -1: row must be an int from 0 to n_rows - 1, with n_rows=100.",
+            {"given_neighbors": (Neighbor(-1, 0.0, {}),)},
+            "Item of row 3, neighbor -1: row must be an int from 0 to n_rows - 1, with n_rows=100.",
         ),
         (
-            {"given_neighbours": (Neighbour(1, -1.0, {}),)},
-            "Item of row 3, neighbour 1: distance must be a finite number >= 0. Got -1.0.",
+            {"given_neighbors": (Neighbor(1, -1.0, {}),)},
+            "Item of row 3, neighbor 1: distance must be a finite number >= 0. Got -1.0.",
         ),
         (
             {"content": {"image": "a.svg"}},
@@ -233,12 +233,12 @@ def test_image_paths_stay_below_their_folder(make_item, make_review_set, path):
 
 
 @pytest.mark.parametrize("kind", ["text", "image"])
-def test_neighbours_are_of_the_kind_of_their_item(make_item, make_review_set, kind):
-    near = (Neighbour(1, 0.5, {"weight": 1.0}),)
+def test_neighbors_are_of_the_kind_of_their_item(make_item, make_review_set, kind):
+    near = (Neighbor(1, 0.5, {"weight": 1.0}),)
     with pytest.raises(InvalidInputError) as caught:
-        make_review_set(items=(make_item(3, content={kind: "a.png"}, given_neighbours=near),), n_flagged=1)
+        make_review_set(items=(make_item(3, content={kind: "a.png"}, given_neighbors=near),), n_flagged=1)
     assert str(caught.value) == (
-        f"Item of row 3, neighbour 1: content must be {{'{kind}': …}}, as that of its item. Got {{'weight': 1.0}}."
+        f"Item of row 3, neighbor 1: content must be {{'{kind}': …}}, as that of its item. Got {{'weight': 1.0}}."
     )
 
 
@@ -296,8 +296,8 @@ def test_files_that_cannot_be_used(tmp_path, text, message):
         ({"score": "low"}, "Item 0: 'score' must be a number. Got 'low'."),
         ({"content": []}, "Item 0: 'content' must be an object. Got []."),
         ({"given": 1}, "Item 0: 'given' must be text. Got 1."),
-        ({"neighbours": {"given": [1]}}, "Item 0, given neighbour 0 must be an object. Got 1."),
-        ({"neighbours": {"suggested": [{}]}}, "Item 0, suggested neighbour 0 has no 'row'."),
+        ({"neighbors": {"given": [1]}}, "Item 0, given neighbor 0 must be an object. Got 1."),
+        ({"neighbors": {"suggested": [{}]}}, "Item 0, suggested neighbor 0 has no 'row'."),
     ],
 )
 def test_fields_of_an_item(tmp_path, changes, message):

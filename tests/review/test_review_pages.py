@@ -37,45 +37,43 @@ def test_a_row_shows_its_evidence(open_pages, review_set):
     assert "dog" in text and "0.700" in text and 'width="70.00%"' in page.html
     assert "reason 2 &amp; more" in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
-    assert "Labelled hen given Row 90 91 distance 0 0.5" in text
-    assert "Labelled cat suggested Row 92 93 distance 1 1.5" in text
+    assert "Labeled hen given Row 90 91 distance 0 0.5" in text
+    assert "Labeled cat suggested Row 92 93 distance 1 1.5" in text
     # Weight 2 against a median of 90.5, in standard deviations of about 40; the note is nobody else's.
     assert re.search(r"weight 2 90.5 ≠ hen 92.5 ≠ cat", text)
     assert re.search(r"note &lt;script&gt;alert\(1\)&lt;/script&gt; note 90 ≠ hen note 92 ≠ cat", text)
     assert re.search(r"legs 2 3 ≠ hen 3 ≠ cat", text)
 
 
-def test_missing_values_and_unlisted_neighbours(open_pages, make_item, make_review_set):
+def test_missing_values_and_unlisted_neighbors(open_pages, make_item, make_review_set):
     content = {"weight": None, "legs": float("nan"), "note": True}
-    near = make_item(1).given_neighbours
-    item = make_item(3, content=content, given_neighbours=near, suggested_neighbours=())
+    near = make_item(1).given_neighbors
+    item = make_item(3, content=content, given_neighbors=near, suggested_neighbors=())
     (page,) = open_pages(make_review_set(items=(item,), n_flagged=1))
     assert "weight missing 90.5 ≠ cat" in page.text
     assert "legs missing 3 ≠ cat" in page.text
     assert "note true note 90 ≠ cat" in page.text
-    assert "No neighbours of this class are listed." in page.text
+    assert "No neighbors of this class are listed." in page.text
 
 
 def test_a_wide_table_shows_what_differs_most(open_pages, make_item, make_review_set):
     names = tuple(f"c{number}" for number in range(20))
-    near = make_item(1).given_neighbours[:1]
+    near = make_item(1).given_neighbors[:1]
     near = tuple(type(one)(one.row, one.distance, dict.fromkeys(names, 0.0)) for one in near)
     content = dict.fromkeys(names, 0.0) | {"c19": 5.0}
-    item = make_item(3, content=content, given_neighbours=near, suggested_neighbours=())
+    item = make_item(3, content=content, given_neighbors=near, suggested_neighbors=())
     (page,) = open_pages(make_review_set(items=(item,), n_flagged=1, columns=names))
     assert page.text.count("≠ cat") == 1
     first, _, rest = page.text.partition("Columns that differ less (8)")
     assert "c19 5 0 ≠ cat" in first
-    assert "c11 0" in rest.partition("Nearest neighbours")[0]
+    assert "c11 0" in rest.partition("Nearest neighbors")[0]
 
 
 def test_text_rows(open_pages, make_item, make_review_set):
     near = tuple(
-        type(one)(one.row, one.distance, {"text": f"near {one.row}"}) for one in make_item(1).neighbours
+        type(one)(one.row, one.distance, {"text": f"near {one.row}"}) for one in make_item(1).neighbors
     )
-    item = make_item(
-        3, content={"text": "first line\nsecond"}, given_neighbours=near, suggested_neighbours=()
-    )
+    item = make_item(3, content={"text": "first line\nsecond"}, given_neighbors=near, suggested_neighbors=())
     (page,) = open_pages(make_review_set(items=(item,), n_flagged=1))
     assert '<p class="text">first line\nsecond</p>' in page.html
     assert "near 91 row 91 · distance 0.5" in page.text
@@ -97,8 +95,8 @@ def test_many_classes(open_pages, make_item, make_review_set):
     ("action", "label", "said", "kept"),
     [
         ("keep", None, "Row 0 kept.", ("keep", "cat")),
-        ("relabel", "dog", "Row 0 relabelled as dog.", ("relabel", "dog")),
-        ("relabel", "hen", "Row 0 relabelled as hen.", ("relabel", "hen")),
+        ("relabel", "dog", "Row 0 relabeled as dog.", ("relabel", "dog")),
+        ("relabel", "hen", "Row 0 relabeled as hen.", ("relabel", "hen")),
         ("relabel", "cat", "Row 0 kept.", ("keep", "cat")),
         ("skip", "dog", "Row 0 skipped.", ("skip", None)),
         ("unsure", "dog", "Row 0 marked unsure.", ("unsure", None)),
@@ -239,7 +237,7 @@ def test_a_conflict_is_shown_and_overwrites_nothing(open_pages, review_set):
     assert "Row 4 was changed while you looked at it" in second.text
     assert "has not been saved" in second.text
     assert re.search(r"reviewer 1, [-\d]+ [:\d]+ UTC kept dog", second.text)
-    assert "You, just now relabelled as hen" in second.text
+    assert "You, just now relabeled as hen" in second.text
     store = first.app.state.store
     assert [(entry.action, entry.reviewer) for entry in store.log(4)] == [("keep", "reviewer 1")]
 
@@ -438,8 +436,8 @@ def test_landmarks_and_labels(open_pages, review_set):
     assert '<html lang="en">' in html and html.count("<h1") == 1
     visible = re.findall(r'<(?:input|select)(?![^>]*type="hidden")[^>]*\sid="([^"]+)"', html)
     assert len(visible) == len(re.findall(r'<(?:input|select)(?![^>]*type="hidden")', html)) == 7
-    labelled = set(re.findall(r'<label for="([^"]+)"', html)) | {"keys-on"}
-    assert set(visible) <= labelled
+    labeled = set(re.findall(r'<label for="([^"]+)"', html)) | {"keys-on"}
+    assert set(visible) <= labeled
     identifiers = re.findall(r'\sid="([^"]+)"', html)
     assert len(identifiers) == len(set(identifiers))
     assert set(re.findall(r'aria-keyshortcuts="([^"]+)"', html)) >= {"k", "r", "u", "s", "l", "n j"}

@@ -159,7 +159,7 @@ def test_all_content_is_escaped(open_pages, make_item, make_review_set):
             suggested="dog",
             trust=(0.5, 0.5),
             reasons=(bad,),
-            given_neighbours=(),
+            given_neighbors=(),
         )
         for row, content in enumerate([{bad: bad, "b": 1}, {"text": bad}])
     )

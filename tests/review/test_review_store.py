@@ -1,4 +1,4 @@
-"""The decision log: nothing lost, nothing overwritten, nothing changed afterwards."""
+"""The decision log: nothing lost, nothing overwritten, nothing changed afterward."""
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor

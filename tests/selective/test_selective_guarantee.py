@@ -38,7 +38,7 @@ def continuous(error_rate):
 
 
 def tied(values, weights, error_rates):
-    """Trust with few values, such as the votes of a few neighbours."""
+    """Trust with few values, such as the votes of a few neighbors."""
     values, weights, error_rates = map(np.asarray, (values, weights, error_rates))
 
     def draw(rng, n):

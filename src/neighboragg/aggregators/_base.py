@@ -16,7 +16,7 @@ __all__ = ["Aggregator", "softmax"]
 class Aggregator(BaseEstimator, ABC):
     """Turns evidence into a trust vector; fitted on validation rows."""
 
-    #: Neighbours per class it works with unless told otherwise.
+    #: Neighbors per class it works with unless told otherwise.
     default_n_neighbors: ClassVar[int]
     #: Whether it looks at distances in the learned metric too.
     uses_learned_metric: ClassVar[bool]

@@ -52,7 +52,7 @@ class Evidence:
 
 
 def fill_missing(distances: FloatArray, far: float) -> FloatArray:
-    """Replace the distance to neighbours that do not exist, by `far` or twice the largest distance of the row.
+    """Replace the distance to neighbors that do not exist, by `far` or twice the largest distance of the row.
 
     However far out a row is, a class without rows is never the nearest to it.
     """
@@ -64,14 +64,14 @@ def fill_missing(distances: FloatArray, far: float) -> FloatArray:
 
 
 def nearest_distance(distances: FloatArray) -> float:
-    """Median distance to the nearest neighbour of any class; 0 if there is none."""
+    """Median distance to the nearest neighbor of any class; 0 if there is none."""
     nearest = distances[:, :, 0].min(axis=1)
     nearest = nearest[np.isfinite(nearest)]
     return float(np.median(nearest)) if len(nearest) else 0.0
 
 
 def laplacian_similarity(distances: FloatArray, bandwidth: float) -> FloatArray:
-    """exp(−r / T), and 0 for a neighbour that does not exist (Eq. 1 of the paper has T = 1)."""
+    """exp(−r / T), and 0 for a neighbor that does not exist (Eq. 1 of the paper has T = 1)."""
     return np.exp(-distances / bandwidth)
 
 
@@ -82,7 +82,7 @@ def log_evidence(distances: FloatArray, counts: Sequence[int], offset: float) ->
     ----------
     distances : ndarray of shape (n, C, K), finite
     counts : sequence of int
-        Numbers of neighbours, each at most K.
+        Numbers of neighbors, each at most K.
     offset : float
         Added to distances so that duplicates (distance 0) stay finite.
 
@@ -92,7 +92,7 @@ def log_evidence(distances: FloatArray, counts: Sequence[int], offset: float) ->
 
     Notes
     -----
-    In d dimensions −d · log r_k is, up to a constant, the log of the k-nearest-neighbour density estimate of
+    In d dimensions −d · log r_k is, up to a constant, the log of the k-nearest-neighbor density estimate of
     the class, so this is a log-likelihood whose weight the pool learns.
     """
     totals = np.cumsum(np.log(distances[:, :, : max(counts)] + offset), axis=2)

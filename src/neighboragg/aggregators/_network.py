@@ -1,4 +1,4 @@
-"""The paper's aggregator: one hidden layer over neighbour similarities and class probabilities."""
+"""The paper's aggregator: one hidden layer over neighbor similarities and class probabilities."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
@@ -39,7 +39,7 @@ class NetworkAggregator(Aggregator):
     ----------
     bandwidth : "median" or float, default="median"
         T in the similarities exp(−r / T). The paper has T = 1, which underflows on unscaled embeddings;
-        "median" is the median distance to the nearest neighbour over validation rows.
+        "median" is the median distance to the nearest neighbor over validation rows.
     inputs : {"both", "neighbors", "proba"}, default="both"
         "neighbors" and "proba" are the paper's ablations NeighOnly and ProbOnly.
     activation : {"tanh", "relu", "sigmoid", "identity"}, default="tanh"
@@ -54,7 +54,7 @@ class NetworkAggregator(Aggregator):
     Attributes
     ----------
     W_h_ : ndarray of shape (C, C * K)
-        Weights of the neighbour similarities; column c * K + k belongs to the k-th neighbour in class c.
+        Weights of the neighbor similarities; column c * K + k belongs to the k-th neighbor in class c.
     W_p_ : ndarray of shape (C, C)
         Weights of the classifier's probabilities.
     W_ : ndarray of shape (C, 2 * C)
@@ -66,7 +66,7 @@ class NetworkAggregator(Aggregator):
 
     Notes
     -----
-    Equations 1–6 of the paper, cross-entropy on validation rows, analytic gradient. Optimisation starts at the
+    Equations 1–6 of the paper, cross-entropy on validation rows, analytic gradient. Optimization starts at the
     graph convolution of Theorem 1, slightly perturbed.
 
     References
@@ -168,7 +168,7 @@ class NetworkAggregator(Aggregator):
         return np.hstack([similarities @ self.W_h_.T, proba @ self.W_p_.T])
 
     def contributions(self, evidence: Evidence) -> tuple[list[str], FloatArray]:
-        """What the neighbours and the classifier add to the log trust of every class.
+        """What the neighbors and the classifier add to the log trust of every class.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class NetworkAggregator(Aggregator):
             ],
             axis=2,
         )
-        return ["classifier", "neighbours"], parts - parts.mean(axis=1, keepdims=True)
+        return ["classifier", "neighbors"], parts - parts.mean(axis=1, keepdims=True)
 
     def to_record(self) -> dict[str, Any]:
         """Fitted state as numbers and arrays."""

@@ -5,14 +5,14 @@ import numpy as np
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg.aggregators._base import softmax
 
-__all__ = ["centred", "guard_weight", "log_likelihood", "pool_weights"]
+__all__ = ["centered", "guard_weight", "log_likelihood", "pool_weights"]
 
 MAX_NEWTON_STEPS = 50
 # z below the first counts as no gain; two standard errors further as certain gain.
 GUARD_START, GUARD_WIDTH = 0.5, 2.0
 
 
-def centred(tensor: FloatArray) -> FloatArray:
+def centered(tensor: FloatArray) -> FloatArray:
     """Evidence relative to its mean over classes: only differences between classes matter."""
     return tensor - tensor.mean(axis=1, keepdims=True)
 
@@ -25,12 +25,12 @@ def pool_weights(
     sample_weight: FloatArray | None = None,
     start: FloatArray | None = None,
 ) -> FloatArray:
-    """Weights that minimise Σ −w log t_y + penalty · ‖θ‖², t = softmax(F θ).
+    """Weights that minimize Σ −w log t_y + penalty · ‖θ‖², t = softmax(F θ).
 
     Parameters
     ----------
     tensor : ndarray of shape (n, C, E)
-        Evidence, centred over classes and scaled to comparable size.
+        Evidence, centered over classes and scaled to comparable size.
     codes : ndarray of shape (n,)
         Class of each row.
     penalty : float, default=1.0
@@ -117,5 +117,5 @@ def _objective(
 ) -> float:
     logits = tensor @ theta
     top = logits.max(axis=1)
-    normaliser = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
-    return float((weight * (normaliser - chosen @ theta)).sum() + penalty * theta @ theta)
+    normalizer = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
+    return float((weight * (normalizer - chosen @ theta)).sum() + penalty * theta @ theta)

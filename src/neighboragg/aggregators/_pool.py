@@ -1,4 +1,4 @@
-"""The pool aggregator: a log-linear opinion pool of the classifier, its neighbours and second opinions."""
+"""The pool aggregator: a log-linear opinion pool of the classifier, its neighbors and second opinions."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -9,7 +9,7 @@ from neighboragg._typing import FloatArray, IntArray
 from neighboragg._validation import check_integer, check_real
 from neighboragg.aggregators._base import Aggregator, softmax
 from neighboragg.aggregators._evidence import Evidence, fill_missing, log_evidence, nearest_distance
-from neighboragg.aggregators._opinion_pool import centred, guard_weight, pool_weights
+from neighboragg.aggregators._opinion_pool import centered, guard_weight, pool_weights
 
 __all__ = ["PoolAggregator"]
 
@@ -20,21 +20,21 @@ class PoolAggregator(Aggregator):
     Parameters
     ----------
     neighbor_counts : sequence of int, default=None
-        Numbers of nearest neighbours whose mean log distance is an expert. None takes 1, a quarter of the
-        neighbours available, and all of them.
+        Numbers of nearest neighbors whose mean log distance is an expert. None takes 1, a quarter of the
+        neighbors available, and all of them.
     penalty : float, default=1.0
         Weight of ‖θ‖² against the summed negative log-likelihood.
     guard : bool, default=True
-        Fall back towards temperature scaling unless validation rows show that the pool is better.
+        Fall back toward temperature scaling unless validation rows show that the pool is better.
 
     Attributes
     ----------
     expert_names_ : list of str
-        The classifier first, then neighbours by metric and count, then second opinions.
+        The classifier first, then neighbors by metric and count, then second opinions.
     theta_ : ndarray of shape (n_experts,)
         Weight of each expert, on evidence divided by `scale_`.
     scale_ : ndarray of shape (n_experts,)
-        Standard deviation of each expert's centred evidence over validation rows and classes.
+        Standard deviation of each expert's centered evidence over validation rows and classes.
     guard_weight_ : float
         1: the pool as fitted; 0: temperature scaling.
 
@@ -98,7 +98,7 @@ class PoolAggregator(Aggregator):
             filled = fill_missing(distances, self.far_[metric])
             self.offset_[metric] = 0.05 * nearest_distance(filled) + 1e-6 * float(np.median(filled)) or 1e-12
         self.expert_names_ = self._names(evidence)
-        tensor = centred(self._tensor(evidence))
+        tensor = centered(self._tensor(evidence))
         self.scale_ = tensor.std(axis=(0, 1)) + 1e-12
         tensor /= self.scale_
         pooled = pool_weights(tensor, codes, penalty=penalty)
@@ -122,7 +122,7 @@ class PoolAggregator(Aggregator):
         trust : ndarray of shape (n, C)
             Rows sum to one.
         """
-        return softmax(centred(self._tensor(evidence)) @ (self.theta_ / self.scale_))
+        return softmax(centered(self._tensor(evidence)) @ (self.theta_ / self.scale_))
 
     def contributions(self, evidence: Evidence) -> tuple[list[str], FloatArray]:
         """What each expert adds to the log trust of every class.
@@ -137,7 +137,7 @@ class PoolAggregator(Aggregator):
         contributions : ndarray of shape (n, C, n_experts)
             Relative to the mean over classes; their sum over experts is the log trust up to a constant.
         """
-        return list(self.expert_names_), centred(self._tensor(evidence)) * (self.theta_ / self.scale_)
+        return list(self.expert_names_), centered(self._tensor(evidence)) * (self.theta_ / self.scale_)
 
     def to_record(self) -> dict[str, Any]:
         """Fitted state as numbers and arrays."""
@@ -164,8 +164,8 @@ class PoolAggregator(Aggregator):
         ]
 
     def _names(self, evidence: Evidence) -> list[str]:
-        neighbours = [f"{k} nearest ({metric})" for metric in evidence.distances for k in self.counts_]
-        return ["classifier", *neighbours, *evidence.opinions]
+        neighbors = [f"{k} nearest ({metric})" for metric in evidence.distances for k in self.counts_]
+        return ["classifier", *neighbors, *evidence.opinions]
 
     def _tensor(self, evidence: Evidence) -> FloatArray:
         """Evidence of all experts, shape (n, C, E)."""

@@ -1,4 +1,4 @@
-"""Figures as in the paper (ablation bars, sensitivity to the number of neighbours), and of wrong labels."""
+"""Figures as in the paper (ablation bars, sensitivity to the number of neighbors), and of wrong labels."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,7 +42,7 @@ def ablation_figure(
 
 
 def sensitivity_figure(rows: Sequence[Mapping[str, Any]], methods: Sequence[str], path: Path) -> None:
-    """Curves of APC and APM against the number of neighbours, with a band of one standard deviation."""
+    """Curves of APC and APM against the number of neighbors, with a band of one standard deviation."""
     figure_module = import_extra("matplotlib.figure", extra="cli", purpose="The sensitivity figure")
     figure = figure_module.Figure(figsize=(10, 3.8), layout="constrained")
     for ax, metric in zip(figure.subplots(1, 2), ("ap_success", "ap_error"), strict=True):
@@ -55,7 +55,7 @@ def sensitivity_figure(rows: Sequence[Mapping[str, Any]], methods: Sequence[str]
             mean, spread = np.array([np.mean(f) for f in found]), np.array([np.std(f) for f in found])
             ax.plot(counts, mean, label=method)
             ax.fill_between(counts, mean - spread, mean + spread, alpha=0.2)
-        ax.set_xlabel("neighbours K")
+        ax.set_xlabel("neighbors K")
         ax.set_ylabel(TITLES[metric])
         ax.legend(frameon=False)
     figure.savefig(path, dpi=110)

@@ -25,7 +25,7 @@ from neighboragg.methods import (
 __all__ = ["ABLATION", "BASES", "DEFAULT", "ENTRANTS", "PAPER_METHOD", "TABLE1", "Entrant"]
 
 #: Base classifiers by name, for a seed. The MLP is scikit-learn's: two hidden layers as in the paper, without
-#: batch normalisation, stopped early on a tenth of its training rows.
+#: batch normalization, stopped early on a tenth of its training rows.
 BASES: dict[str, Callable[[int], Any]] = {
     "LR": lambda seed: LogisticRegression(max_iter=5000),
     "RF": lambda seed: RandomForestClassifier(random_state=seed),

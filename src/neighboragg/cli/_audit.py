@@ -10,7 +10,7 @@ from rich.console import Console
 
 from neighboragg._typing import Array, IntArray
 from neighboragg.bench import read_table
-from neighboragg.cli._labelled import (
+from neighboragg.cli._labeled import (
     LabelColumn,
     check_column,
     check_not_input,
@@ -47,7 +47,7 @@ def audit(
         str, typer.Option(help="Column of image paths to show in the review; judge by --embeddings.")
     ] = "",
     alpha: Annotated[
-        float | None, typer.Option(help="Flag at most this share of the correctly labelled rows.")
+        float | None, typer.Option(help="Flag at most this share of the correctly labeled rows.")
     ] = None,
     budget: Annotated[int | None, typer.Option(help="Flag this many rows.")] = None,
     sample: Annotated[
@@ -130,10 +130,10 @@ def _check_columns(
 
 def _judged_rows(labels: Array, sample: int | None, seed: int) -> IntArray:
     """Positions of the rows that have a label, or of a random sample of them."""
-    labelled = np.flatnonzero(labels != "")
-    if sample is None or sample >= len(labelled):
-        return labelled
-    return np.sort(np.random.default_rng(seed).permutation(labelled)[:sample])
+    labeled = np.flatnonzero(labels != "")
+    if sample is None or sample >= len(labeled):
+        return labeled
+    return np.sort(np.random.default_rng(seed).permutation(labeled)[:sample])
 
 
 def _keep_decisions(output: Path, review_set: ReviewSet) -> None:

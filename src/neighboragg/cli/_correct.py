@@ -9,7 +9,7 @@ from rich.console import Console
 
 from neighboragg._typing import Array, IntArray
 from neighboragg.bench import is_parquet, read_table
-from neighboragg.cli._labelled import (
+from neighboragg.cli._labeled import (
     LabelColumn,
     check_not_input,
     decisions_path,
@@ -23,7 +23,7 @@ __all__ = ["correct"]
 
 
 def correct(
-    file: Annotated[Path, typer.Argument(help="The labelled table that was audited.")],
+    file: Annotated[Path, typer.Argument(help="The labeled table that was audited.")],
     label: LabelColumn,
     suspicious: Annotated[
         Path, typer.Option("--review", help="CSV file that `neighboragg audit` wrote.")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from neighboragg.cli._labelled import existing_review
+from neighboragg.cli._labeled import existing_review
 from neighboragg.review import serve
 
 __all__ = ["review"]

@@ -28,7 +28,7 @@ class Dataset:
         Numeric columns, in the order of `feature_names`; no columns for text and images.
     categorical : ndarray of shape (n_samples, n_categorical), object
         Categorical columns as strings, in the order of `categorical_names`. A missing value is a category
-        of its own, spelt as published (``"?"`` in ``adult``).
+        of its own, spelled as published (``"?"`` in ``adult``).
     feature_names : tuple of str
         Names of all columns of `X`, numeric and categorical, in their order.
     categorical_names : tuple of str, default=()
@@ -36,7 +36,7 @@ class Dataset:
     text : ndarray of shape (n_samples,) or None, default=None
         Texts, for a set of texts.
     images : ndarray of shape (n_samples, n_pixels) or None, default=None
-        Flattened images as float32 with grey values 0 to 255, for a set of images.
+        Flattened images as float32 with gray values 0 to 255, for a set of images.
     n_train : int or None, default=None
         The first `n_train` rows are the published training part, the others its test part; None where the
         source has no such parts.

@@ -97,7 +97,7 @@ def add_label_noise(
       in a random cycle through all classes.
     - ``"instance_dependent"``: rows drawn one after the other without replacement, with probability
       proportional to the largest probability of a wrong class, and changed to that class: the errors that
-      people make. Without `proba`, probabilities are those of a logistic regression on standardised `X`,
+      people make. Without `proba`, probabilities are those of a logistic regression on standardized `X`,
       5-fold.
 
     Examples

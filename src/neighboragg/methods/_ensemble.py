@@ -31,7 +31,7 @@ class EnsembleConfidence(TrustMethod):
     Parameters
     ----------
     estimator : classifier with predict_proba, default=None
-        Recipe of the members; it is cloned. None is a network with one hidden layer of 64 units on standardised
+        Recipe of the members; it is cloned. None is a network with one hidden layer of 64 units on standardized
         features.
     n_members : int, default=5
     bootstrap : bool, default=None

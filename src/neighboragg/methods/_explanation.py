@@ -1,4 +1,4 @@
-"""Why a prediction is trusted or not: what each expert says, and the neighbours it says it from."""
+"""Why a prediction is trusted or not: what each expert says, and the neighbors it says it from."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -50,7 +50,7 @@ class Explanation:
         return others.argmax(axis=1)
 
     def renumbered(self, indices: IntArray) -> "Explanation":
-        """The same with other row numbers for the neighbours."""
+        """The same with other row numbers for the neighbors."""
         return replace(self, indices=indices)
 
     def __str__(self) -> str:
@@ -84,11 +84,11 @@ class Explanation:
             side = self.classes[predicted if margins[e] >= 0 else other]
             lines.append(f"  {self.experts[e]:<27} {margins[e]:+7.2f}  for {side!s}")
         lines += [
-            f"  nearest {self.classes[c]!s}: " + ", ".join(self._neighbours(row, c))
+            f"  nearest {self.classes[c]!s}: " + ", ".join(self._neighbors(row, c))
             for c in (predicted, other)
         ]
         return "\n".join(lines)
 
-    def _neighbours(self, row: int, c: int) -> list[str]:
+    def _neighbors(self, row: int, c: int) -> list[str]:
         pairs = zip(self.indices[row, c, :3], self.distances[row, c, :3], strict=True)
         return [f"row {i} at {r:.3g}" for i, r in pairs if i >= 0] or ["none"]

@@ -44,7 +44,7 @@ class KNNVote(TrustMethod):
     ----------
     Cover and Hart, "Nearest Neighbor Pattern Classification", IEEE Transactions on Information Theory, 1967.
 
-    Papernot and McDaniel, "Deep k-Nearest Neighbors: Towards Confident, Interpretable and Robust Deep Learning",
+    Papernot and McDaniel, "Deep k-Nearest Neighbors: Toward Confident, Interpretable and Robust Deep Learning",
     arXiv 2018.
 
     Examples
@@ -74,7 +74,7 @@ class KNNVote(TrustMethod):
         k = check_integer(self.n_neighbors, "n_neighbors", owner, minimum=1)
         check_choice(self.weights, "weights", owner, choices=WEIGHTS)
         self.codes_ = data.codes
-        # Neighbours within one class that holds every row are the neighbours among all rows.
+        # Neighbors within one class that holds every row are the neighbors among all rows.
         self.index_ = ClasswiseNeighbors(min(k, len(data.X)), metric=self.metric, n_jobs=self.n_jobs).fit(
             data.X, np.zeros(len(data.X), dtype=np.intp)
         )

@@ -98,7 +98,7 @@ class NegativeEntropy(_ProbabilityScore):
 
 
 class MaxLogit(_ProbabilityScore):
-    """Centred log-probability of the class, in the place of its logit.
+    """Centered log-probability of the class, in the place of its logit.
 
     Attributes
     ----------

@@ -30,9 +30,9 @@ class Mahalanobis(TrustMethod):
     location_ : ndarray of shape (n_features,)
         Mean of the training rows.
     scale_ : float
-        Largest deviation of a training row from its class mean, by which centred rows are divided.
+        Largest deviation of a training row from its class mean, by which centered rows are divided.
     whitening_ : ndarray of shape (n_features, n_features)
-        Map of the centred and scaled rows under which Mahalanobis distances are Euclidean.
+        Map of the centered and scaled rows under which Mahalanobis distances are Euclidean.
     means_ : ndarray of shape (n_classes, n_features)
         Mapped class means; 0 for a class without rows.
     shrinkage_ : float

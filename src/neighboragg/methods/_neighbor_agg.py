@@ -1,4 +1,4 @@
-"""NeighborAgg: trust from class-wise neighbours and the classifier's probabilities."""
+"""NeighborAgg: trust from class-wise neighbors and the classifier's probabilities."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,15 +34,15 @@ class NeighborAgg(TrustMethod):
     aggregator : {"pool", "network"} or Aggregator, default="pool"
         "pool": a log-linear opinion pool, the best score; "network": the paper's.
     n_neighbors : int, default=None
-        Neighbours per class. None takes the aggregator's own: 20 for the pool, 5 for the network.
+        Neighbors per class. None takes the aggregator's own: 20 for the pool, 5 for the network.
     learned_metric : bool, default=True
-        Look for neighbours in a learned linear map of the features too, if the aggregator uses it.
+        Look for neighbors in a learned linear map of the features too, if the aggregator uses it.
     second_opinions : None, "auto" or list of classifiers, default=None
         Other classifiers whose log-probabilities join the pool. "auto" takes a random forest and
         gradient boosting.
     density_filter : float, default=0.0
         Share of each class to drop from the reference rows, those with the largest distance to their 10th
-        neighbour in the class.
+        neighbor in the class.
     metric : {"euclidean", "cosine"}, default="euclidean"
         Distance in the feature space.
     batch_size : int, default=None
@@ -120,7 +120,7 @@ class NeighborAgg(TrustMethod):
         ----------
         X : array-like of shape (n, n_features)
         n_neighbors : int, default=None
-            Neighbours per class; defaults to those used for the trust.
+            Neighbors per class; defaults to those used for the trust.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class NeighborAgg(TrustMethod):
         return distances, np.where(found < 0, -1, self.reference_[found])
 
     def explain(self, X: ArrayLike, proba: ArrayLike, *, y_pred: ArrayLike | None = None) -> Explanation:
-        """What raised and lowered the trust, by expert and class, and the neighbours behind it.
+        """What raised and lowered the trust, by expert and class, and the neighbors behind it.
 
         Parameters
         ----------

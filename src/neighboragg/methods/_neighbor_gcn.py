@@ -1,4 +1,4 @@
-"""Graph convolution over class-wise neighbours, the GCN-khop of the paper."""
+"""Graph convolution over class-wise neighbors, the GCN-khop of the paper."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ SCORING_EDGES = 2**22
 
 
 class NeighborGCN(TrustMethod):
-    """Trust from labels that travel `n_hops` edges of the neighbour graph, and the classifier's probabilities.
+    """Trust from labels that travel `n_hops` edges of the neighbor graph, and the classifier's probabilities.
 
     Parameters
     ----------
@@ -55,13 +55,13 @@ class NeighborGCN(TrustMethod):
     -----
     Needs training rows, probabilities and validation rows. The graph is that of Theorem 1: edges from every row to
     its K nearest training rows of each class, with weights a = exp(−d / T) / K. A training node starts with its
-    label as a unit vector, and each step but the last gives it the weighted mean of itself and its neighbours. In
+    label as a unit vector, and each step but the last gives it the weighted mean of itself and its neighbors. In
     the last step a query with probabilities p becomes z = [Σ_j a_j y_j ‖ p], and trust = softmax(W z). W is fitted
     by cross-entropy on validation rows, which is convex. New rows need no refit (the model is inductive), and
     steps have no weights of their own, as in simplified graph convolution.
 
     Where validation rows are the training rows, z is made out of fold (5 folds): in two steps a row's own label
-    would come back to it from its neighbours.
+    would come back to it from its neighbors.
 
     References
     ----------
@@ -160,7 +160,7 @@ class NeighborGCN(TrustMethod):
         n = len(data.X)
         arrived = np.zeros((n, data.n_classes))
         if n == 1:
-            return arrived  # it has no neighbour
+            return arrived  # it has no neighbor
         folds = np.random.default_rng(0).permutation(n) % N_FOLDS
         for fold in range(min(n, N_FOLDS)):
             rest = folds != fold
@@ -191,7 +191,7 @@ def adjacency(
     distances, ids = index.kneighbors(X, exclude=exclude)
     n, n_classes, k = distances.shape
     weights = laplacian_similarity(distances, bandwidth) / k
-    # A neighbour that does not exist has weight 0, wherever its edge leads.
+    # A neighbor that does not exist has weight 0, wherever its edge leads.
     ends = np.where(ids < 0, 0, ids)
     bounds = np.arange(n + 1) * n_classes * k
     return csr_array((weights.ravel(), ends.ravel(), bounds), shape=(n, index.n_samples_fit_))
@@ -200,7 +200,7 @@ def adjacency(
 def softmax_weights(
     features: FloatArray, codes: IntArray, start: FloatArray, *, penalty: float, max_iter: int
 ) -> FloatArray:
-    """W that minimises the mean of −log softmax(W z)_y + penalty · ‖W − start‖²."""
+    """W that minimizes the mean of −log softmax(W z)_y + penalty · ‖W − start‖²."""
     n, rows = len(codes), np.arange(len(codes))
 
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:

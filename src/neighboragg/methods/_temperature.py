@@ -29,7 +29,7 @@ class TemperatureScaling(TrustMethod):
     Notes
     -----
     Needs probabilities and validation rows; looks at no vectors. trust = softmax(log(p + 1e-12) / T), where T
-    minimises the negative log-likelihood of the validation labels, which is convex in 1 / T. Without a single
+    minimizes the negative log-likelihood of the validation labels, which is convex in 1 / T. Without a single
     validation error there is no minimum: trust would go to 1 for every row. T is then lowered from 1 only until
     trust expects half an error on the validation rows. Where nothing depends on T (one class, or all
     probabilities equal), T = 1. With two classes the order of rows is that of

@@ -44,7 +44,7 @@ class TrueClassProbability(TrustMethod):
     weights_ : list of ndarray
         Matrix and offset of the hidden layer, vector and offset of the output.
     center_, scale_ : ndarray of shape (n_inputs,)
-        What the inputs are standardised by.
+        What the inputs are standardized by.
 
     Notes
     -----
@@ -96,7 +96,7 @@ class TrueClassProbability(TrustMethod):
         self.center_, spread = raw.mean(axis=0), raw.std(axis=0)
         # The spread of a constant column is rounding error.
         self.scale_ = np.where(spread > 1e-9 * np.abs(self.center_), spread, 1.0)
-        inputs = self._standardised(raw)
+        inputs = self._standardized(raw)
         target = data.proba_val[np.arange(len(raw)), data.codes_val]
         # Products this small gain nothing from a second thread, and one thread always adds in one order.
         with ONE_THREAD:
@@ -106,10 +106,10 @@ class TrueClassProbability(TrustMethod):
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         if proba.shape[1] == 1:
             return np.ones_like(proba)
-        top = network_output(self.weights_, self._standardised(network_inputs(X, proba)))
+        top = network_output(self.weights_, self._standardized(network_inputs(X, proba)))
         return spread_trust(top, proba)
 
-    def _standardised(self, raw: FloatArray) -> FloatArray:
+    def _standardized(self, raw: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):
             inputs = (raw - self.center_) / self.scale_
         return np.clip(inputs, -LARGEST_INPUT, LARGEST_INPUT)

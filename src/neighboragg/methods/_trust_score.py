@@ -22,12 +22,12 @@ class TrustScore(TrustMethod):
     ----------
     filtering : {"none", "density", "uncertainty"}, default="none"
         Reference rows to drop first: "density", the share `alpha` of each class with the largest distance to
-        their `n_neighbors`-th neighbour in the class; "uncertainty", the share `alpha` of all rows whose
+        their `n_neighbors`-th neighbor in the class; "uncertainty", the share `alpha` of all rows whose
         `n_neighbors` nearest rows agree least with their label.
     alpha : float, default=0.0
         Share to drop, in [0, 1).
     n_neighbors : int, default=10
-        Neighbours looked at by the filters.
+        Neighbors looked at by the filters.
     n_jobs : int, default=None
         Threads of the search.
 

@@ -92,7 +92,7 @@ def excess_aurc(correct: ArrayLike, trust: ArrayLike) -> float:
 
 
 def augrc(correct: ArrayLike, trust: ArrayLike) -> float:
-    r"""Area under the generalised risk-coverage curve, lower is better.
+    r"""Area under the generalized risk-coverage curve, lower is better.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def augrc(correct: ArrayLike, trust: ArrayLike) -> float:
 
     Notes
     -----
-    The generalised risk of a threshold is the share of *all* rows that are kept and wrong: what an undetected
+    The generalized risk of a threshold is the share of *all* rows that are kept and wrong: what an undetected
     error costs, averaged over thresholds. It starts at 0 and is linear between thresholds, as tied rows in
     random order would make it; the area is that of the trapezoids. In terms of the AUROC, and of the shares
     of correct and of wrong rows, it is exactly
@@ -147,7 +147,7 @@ def grouped_excess_aurc(groups: TieGroups) -> float:
 
 
 def grouped_augrc(groups: TieGroups) -> float:
-    """Area under the generalised risk-coverage curve by trapezoids."""
+    """Area under the generalized risk-coverage curve by trapezoids."""
     # Doubled to stay in integers: errors up to the group's start plus those up to its end.
     heights = 2 * np.cumsum(groups.errors) - groups.errors
     return float((groups.sizes * heights).sum() / (2 * groups.n_rows**2))

@@ -1,4 +1,4 @@
-"""Neighbours by class that are not of the row's own group, and the votes of the nearest overall."""
+"""Neighbors by class that are not of the row's own group, and the votes of the nearest overall."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from neighboragg.neighbors import ClasswiseNeighbors
 
 __all__ = ["UngroupedNeighbors", "nearest_overall"]
 
-# Up to this size a group is skipped among some more neighbours; a larger one is left out of an index of its own.
+# Up to this size a group is skipped among some more neighbors; a larger one is left out of an index of its own.
 SMALL_GROUP = 32
 
 
@@ -76,7 +76,7 @@ class UngroupedNeighbors:
         return index.fit(self.X[rows], self.codes[rows], classes=np.arange(self.n_classes))
 
     def _skipping_groups(self, chosen: IntArray, spare: int) -> tuple[FloatArray, IntArray]:
-        """Neighbours of rows whose groups hold at most `spare` others."""
+        """Neighbors of rows whose groups hold at most `spare` others."""
         own = np.full(len(self.X), -1)
         own[self.kept] = np.arange(len(self.kept))
         distances, found = self.index.kneighbors(
@@ -104,7 +104,7 @@ def nearest_overall(distances: FloatArray, rows: IntArray, n_neighbors: int) -> 
     Returns
     -------
     nearest : ndarray of bool of shape (n, C, K)
-        `n_neighbors` true values for each of the n rows, fewer where there are fewer neighbours.
+        `n_neighbors` true values for each of the n rows, fewer where there are fewer neighbors.
     """
     shape = (len(distances), distances.shape[1] * distances.shape[2])
     flat, ids = distances.reshape(shape), rows.reshape(shape)

@@ -27,7 +27,7 @@ def cmd_threshold(scores: ArrayLike, *, alpha: float, noise_rate: float = 0.0) -
     scores : array-like of shape (n,)
         Trust in each given label; low is suspicious. Infinite values are allowed, NaN is not.
     alpha : float
-        False-alarm rate: the probability with which a correctly labelled row may be flagged. In
+        False-alarm rate: the probability with which a correctly labeled row may be flagged. In
         ``(1 / (n + 1), 1)``, and at least ``1 / (n + 1 - n * noise_rate)``.
     noise_rate : float, default=0.0
         Share of the n rows whose label is wrong, or an upper bound of it, in ``[0, 1)``.
@@ -47,8 +47,8 @@ def cmd_threshold(scores: ArrayLike, *, alpha: float, noise_rate: float = 0.0) -
     With N scores and noise rate p, the threshold τ is the B-th largest score,
     :math:`B = \\lceil (N + 1)(1 - \\alpha) + \\alpha N p \\rceil`.
 
-    *Guarantee.* For a fresh, correctly labelled row, P(score < τ) ≤ α. It needs three things: the scores of
-    the correctly labelled rows and of the fresh one are exchangeable (so the scoring function must not have
+    *Guarantee.* For a fresh, correctly labeled row, P(score < τ) ≤ α. It needs three things: the scores of
+    the correctly labeled rows and of the fresh one are exchangeable (so the scoring function must not have
     seen the labels of the N rows in a way in which it has not seen the fresh one's: score out of sample); at
     most Np of the N labels are wrong; nothing at all about the scores of the wrong ones. For the B - M-th
     largest of the N - M correct scores is never below τ, whichever M ≤ Np scores belong to wrong labels,
@@ -60,7 +60,7 @@ def cmd_threshold(scores: ArrayLike, *, alpha: float, noise_rate: float = 0.0) -
     scores without ties only: if all scores are equal, ``<=`` flags everything.
 
     *What it is not.* By construction about α(1 - p)N rows are flagged whatever the data, and never more than
-    α(N + 1 - Np) - 1, hence never more than a share α of the correctly labelled among the N rows
+    α(N + 1 - Np) - 1, hence never more than a share α of the correctly labeled among the N rows
     themselves. α says nothing about how many of the flags are right.
 
     *Rounding.* `alpha` and `noise_rate` are read as the decimal numbers that they print as, and B is computed
@@ -146,7 +146,7 @@ def conformal_p_values(scores: ArrayLike, clean_scores: ArrayLike) -> FloatArray
     -----
     :math:`p_i = (1 + \\#\\{j : c_j \\le s_i\\}) / (m + 1)`.
 
-    If the score of a correctly labelled row is exchangeable with the clean ones (same source of rows, same
+    If the score of a correctly labeled row is exchangeable with the clean ones (same source of rows, same
     scoring function, neither of them used to fit it), then P(p_i ≤ u) ≤ u for every u. Ties count against
     the suspicion, so this holds for scores that tie as well.
 
@@ -259,7 +259,7 @@ def _rank(n: int, alpha: float, noise_rate: float, owner: str) -> int:
 
 
 def _as_printed(value: float) -> Fraction:
-    """Return the decimal number that the user wrote, not its binary neighbour."""
+    """Return the decimal number that the user wrote, not its binary neighbor."""
     return Fraction(repr(value))
 
 

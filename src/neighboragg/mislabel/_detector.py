@@ -1,4 +1,4 @@
-"""MislabelDetector: labelled rows in, wrong labels out."""
+"""MislabelDetector: labeled rows in, wrong labels out."""
 
 import sys
 import warnings
@@ -31,8 +31,8 @@ from neighboragg.mislabel._inputs import (
     check_groups,
     is_table,
 )
-from neighboragg.mislabel._judgement import judge
-from neighboragg.mislabel._label_trust import LabelledRows, fit_label_trust
+from neighboragg.mislabel._judgment import judge
+from neighboragg.mislabel._label_trust import LabeledRows, fit_label_trust
 from neighboragg.mislabel._misuse import looks_in_sample
 from neighboragg.mislabel._noise_rate import confident_count, noise_rate_from_trust
 from neighboragg.mislabel._opinions import CrossFitted, cross_fit
@@ -54,17 +54,17 @@ MOST_NOISE = 0.99
 
 
 class MislabelDetector(BaseEstimator):
-    """Finds wrong labels by what out-of-sample models and neighbours say, in two passes.
+    """Finds wrong labels by what out-of-sample models and neighbors say, in two passes.
 
     Parameters
     ----------
     estimator : classifier with `predict_proba`, default=None
-        Cross-validated in :meth:`fit` for its opinion on every row. None asks the neighbours and own models
+        Cross-validated in :meth:`fit` for its opinion on every row. None asks the neighbors and own models
         only, and the probabilities passed to :meth:`fit`, if any.
     rule : {"estimated", "coverage", "fdr", "budget"}, default="estimated"
         Which scores are flagged; see Notes.
     alpha : float, default=0.05
-        For ``"coverage"``: share of the correctly labelled rows that may be flagged.
+        For ``"coverage"``: share of the correctly labeled rows that may be flagged.
     noise_rate : float, default=None
         For ``"coverage"``: share of wrong labels, or an upper bound of it. None estimates it.
     q : float, default=0.1
@@ -82,7 +82,7 @@ class MislabelDetector(BaseEstimator):
     cv : int, default=5
         Folds, stratified, with groups whole; as many as groups if those are fewer.
     n_neighbors : int, default=20
-        Neighbours, by class and overall.
+        Neighbors, by class and overall.
     duplicates : {"group", "ignore"}, default="group"
         Whether rows with identical features form a group, and so do not vouch for each other. Right for
         copies; choose ``"ignore"`` where independent rows coincide, as with few discrete features.
@@ -126,12 +126,12 @@ class MislabelDetector(BaseEstimator):
       exchangeable with those of other right labels.
     - ``"budget"`` flags the given number of lowest scores.
 
-    *Rows that must not vouch for each other.* Rows of one group, and identical rows, are never neighbours of one
+    *Rows that must not vouch for each other.* Rows of one group, and identical rows, are never neighbors of one
     another and always in the same fold; out-of-bag trees, which cannot keep them apart, are then replaced by
     out-of-fold ones. Probabilities passed to :meth:`fit` should come from such folds as well.
 
     *A class with one row* has nobody to vouch for it: its trust is low and its score suspicious, with the reason
-    "only row of class …". Often it is a misspelt label. If all rows are of one group, nothing is known, trust is
+    "only row of class …". Often it is a misspelled label. If all rows are of one group, nothing is known, trust is
     uniform and nothing is flagged.
 
     References
@@ -257,7 +257,7 @@ class MislabelDetector(BaseEstimator):
         if proba is not None:
             said = check_proba(proba, "proba", owner, n_classes=n_classes, n_rows=n)
         self._needs_proba = proba is not None
-        data = LabelledRows(
+        data = LabeledRows(
             rows,
             codes,
             n_classes,
@@ -430,7 +430,7 @@ class MislabelDetector(BaseEstimator):
         predicted = None if said is None else said.argmax(axis=1)
         return reliability_scores(trust, codes, self.reliability, predicted)
 
-    def _warn_if_in_sample(self, data: LabelledRows) -> None:
+    def _warn_if_in_sample(self, data: LabeledRows) -> None:
         first = self._label_trust.passes[0]
         own = [self._label_trust.votes, *(opinion.proba for opinion in first.opinions)]
         agreeing, *others = (
@@ -440,7 +440,7 @@ class MislabelDetector(BaseEstimator):
         if looks_in_sample(agreeing, max(others), n):
             warnings.warn(
                 f"proba passed to {type(self).__name__} agrees with y in {agreeing} of {n} rows, while the best "
-                f"opinion of models and neighbours that have not seen the label agrees in {max(others)}. It looks "
+                f"opinion of models and neighbors that have not seen the label agrees in {max(others)}. It looks "
                 "like predictions for rows that the classifier was trained on, which repeat wrong labels.\n"
                 "Hint: proba=cross_val_predict(classifier, X, y, cv=5, method='predict_proba').",
                 TrustWarning,

@@ -46,7 +46,7 @@ def find_mislabeled(
         Cross-validated for its opinion on every row.
     proba : array-like of shape (n, n_classes), default=None
         Out-of-fold probabilities instead of an estimator, columns in the sorted order of classes. With neither,
-        neighbours and own models judge alone.
+        neighbors and own models judge alone.
     groups : array-like of shape (n,), default=None
         Rows of one group do not vouch for each other.
     clean : array-like of bool of shape (n,) or of int, default=None
@@ -55,7 +55,7 @@ def find_mislabeled(
         Which scores are flagged. None follows from what is given: ``"coverage"`` with `alpha` or
         `noise_rate`, ``"fdr"`` with `q`, ``"budget"`` with `budget`, and else ``"estimated"``.
     alpha : float, default=None
-        Share of the correctly labelled rows that ``"coverage"`` may flag; 0.05 if None.
+        Share of the correctly labeled rows that ``"coverage"`` may flag; 0.05 if None.
     noise_rate : float, default=None
         Share of wrong labels, or an upper bound of it, for ``"coverage"``. None estimates it.
     q : float, default=None

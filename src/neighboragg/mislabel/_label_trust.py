@@ -9,11 +9,11 @@ from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
 from neighboragg.aggregators import log_evidence
 from neighboragg.aggregators._base import softmax
-from neighboragg.aggregators._opinion_pool import centred, pool_weights
+from neighboragg.aggregators._opinion_pool import centered, pool_weights
 from neighboragg.mislabel._class_neighbors import UngroupedNeighbors, nearest_overall
 from neighboragg.mislabel._opinions import CrossFitted, Scaling, own_opinions
 
-__all__ = ["LabelTrust", "LabelledRows", "fit_label_trust", "relative_trust"]
+__all__ = ["LabelTrust", "LabeledRows", "fit_label_trust", "relative_trust"]
 
 # Added to probabilities: votes of exactly zero must not veto a class.
 PROBA_FLOOR = 1e-2
@@ -24,7 +24,7 @@ BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
-class LabelledRows:
+class LabeledRows:
     """Rows with labels to judge, and how to judge them.
 
     Parameters
@@ -41,7 +41,7 @@ class LabelledRows:
         Fold of each row; groups are whole.
     n_neighbors : int
     own_models, boosting : bool
-        Whose opinions to ask beside the neighbours'.
+        Whose opinions to ask beside the neighbors'.
     keep_models : bool
         Whether own models are to judge further rows; kept, they take most of the memory.
     seed : int
@@ -74,7 +74,7 @@ class LabelledRows:
         )
 
     def ask_models(self, vectors: FloatArray, weight: FloatArray) -> list[CrossFitted]:
-        """Opinions of own models trained with weights on standardised rows."""
+        """Opinions of own models trained with weights on standardized rows."""
         if not self.own_models:
             return []
         grouped = len(np.unique(self.groups)) < len(self.groups)
@@ -149,13 +149,13 @@ class LabelTrust:
 
 
 def fit_label_trust(
-    data: LabelledRows, n_passes: int, report: Callable[[str], None] = lambda message: None
+    data: LabeledRows, n_passes: int, report: Callable[[str], None] = lambda message: None
 ) -> LabelTrust:
-    """Estimate the trust in every class of labelled rows, some of whose labels are wrong.
+    """Estimate the trust in every class of labeled rows, some of whose labels are wrong.
 
     Parameters
     ----------
-    data : LabelledRows
+    data : LabeledRows
     n_passes : int
         After each, every row is weighted by its relative trust t_y / max_c t_c.
     report : callable
@@ -169,7 +169,7 @@ def fit_label_trust(
     -----
     Evidence f_e(x, c): log(p_c + 0.01) of the given probabilities and of each own model; minus the mean log
     distance to the 1, K/4 and K nearest rows of class c; log(1 + weight of class c among the K nearest). Each is
-    centred over classes and scaled to unit variance; t_c ∝ exp(Σ θ_e f_e), θ = argmin Σ −w log t_y + ‖θ‖², with
+    centered over classes and scaled to unit variance; t_c ∝ exp(Σ θ_e f_e), θ = argmin Σ −w log t_y + ‖θ‖², with
     experts of negative weight left out. The passes are combined by their geometric mean, with one temperature.
     """
     with ONE_THREAD:
@@ -211,7 +211,7 @@ def relative_trust(trust: FloatArray, codes: IntArray) -> FloatArray:
 
 
 def _fit_pass(
-    data: LabelledRows,
+    data: LabeledRows,
     vectors: FloatArray,
     weight: FloatArray,
     neighbors: UngroupedNeighbors,
@@ -234,7 +234,7 @@ def _fit_pass(
 def _has_kin(distances: FloatArray, codes: IntArray) -> FloatArray:
     """1 for a row of whose class there is another to find, else 0.
 
-    Where there is none, the very lack of neighbours would tell the pool what the given label is.
+    Where there is none, the very lack of neighbors would tell the pool what the given label is.
     """
     return np.isfinite(distances[np.arange(len(codes)), codes, 0]).astype(np.float64)
 
@@ -259,7 +259,7 @@ def _agreeing_weights(tensor: FloatArray, codes: IntArray, weight: FloatArray) -
 def _evidence(
     probabilities: Sequence[FloatArray], distances: FloatArray, votes: FloatArray, far: float, offset: float
 ) -> FloatArray:
-    """Centred log-evidence of every expert, shape (n, C, E)."""
+    """Centered log-evidence of every expert, shape (n, C, E)."""
     k = distances.shape[2]
     counts = sorted({1, max(1, k // 4), k})
     tensor = np.empty((*votes.shape, len(probabilities) + len(counts) + 1))
@@ -269,7 +269,7 @@ def _evidence(
             log_evidence(_filled(distances[block], far), counts, offset),
             np.log1p(votes[block])[:, :, None],
         ]
-        tensor[block] = centred(np.concatenate(experts, axis=2))
+        tensor[block] = centered(np.concatenate(experts, axis=2))
     return tensor
 
 
@@ -287,7 +287,7 @@ def _blocks(n: int) -> Iterator[slice]:
 
 
 def _filled(distances: FloatArray, far: float) -> FloatArray:
-    """Missing neighbours at the distance of the last there is, or `far` if there is none."""
+    """Missing neighbors at the distance of the last there is, or `far` if there is none."""
     last = np.where(np.isinf(distances), 0.0, distances).max(axis=2)
     last = np.where(np.isinf(distances[:, :, 0]), far, last)
     return np.where(np.isinf(distances), last[:, :, None], distances)
@@ -295,7 +295,7 @@ def _filled(distances: FloatArray, far: float) -> FloatArray:
 
 def _combined(results: Sequence[FloatArray]) -> FloatArray:
     """Sum of log trust over passes as a tensor with one expert, whose weight is the temperature."""
-    return centred(np.log(np.stack(results) + TRUST_FLOOR).sum(axis=0)[:, :, None])
+    return centered(np.log(np.stack(results) + TRUST_FLOOR).sum(axis=0)[:, :, None])
 
 
 def _given(proba: FloatArray | None) -> list[FloatArray]:

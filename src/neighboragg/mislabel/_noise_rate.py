@@ -30,7 +30,7 @@ def confident_joint(proba: ArrayLike, y_codes: ArrayLike) -> IntArray:
     Returns
     -------
     counts : ndarray of shape (C, C)
-        ``counts[i, j]`` rows are labelled i and confidently look like j. Rows that are confident of no class
+        ``counts[i, j]`` rows are labeled i and confidently look like j. Rows that are confident of no class
         are not counted.
 
     See Also
@@ -79,7 +79,7 @@ def noise_rate_from_confident_joint(proba: ArrayLike, y_codes: ArrayLike) -> flo
 
     Notes
     -----
-    Each row i of :func:`confident_joint` is scaled to the number n_i of rows labelled i, the whole to sum 1;
+    Each row i of :func:`confident_joint` is scaled to the number n_i of rows labeled i, the whole to sum 1;
     the rate is the mass off the diagonal, :math:`1 - \\frac1n \\sum_i n_i C_{ii} / \\sum_j C_{ij}`.
 
     *Assumptions:* noise depends on the true class only and never makes up half a class; the probabilities are
@@ -125,7 +125,7 @@ def confident_count(trust: ArrayLike, y_codes: ArrayLike) -> int:
     Notes
     -----
     The rows off the diagonal of :func:`confident_joint`, except those that trust their given label most of
-    all (it may miss its own class's high threshold while another class passes a low one). Ties favour the
+    all (it may miss its own class's high threshold while another class passes a low one). Ties favor the
     given label. The assumptions are those of :func:`noise_rate_from_confident_joint`.
 
     References

@@ -141,7 +141,7 @@ def own_opinions(
     Parameters
     ----------
     X : ndarray of shape (n, d)
-        Standardised rows.
+        Standardized rows.
     codes : ndarray of shape (n,)
     n_classes : int
     weight : ndarray of shape (n,)

@@ -8,7 +8,7 @@ from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["reasons_for"]
 
-# A row is isolated if hardly any other is so far from its nearest neighbour, and it is far.
+# A row is isolated if hardly any other is so far from its nearest neighbor, and it is far.
 ISOLATED_QUANTILE, ISOLATED_FACTOR = 0.99, 2.0
 
 
@@ -33,11 +33,11 @@ def reasons_for(
     codes, suggested : ndarray of shape (n,)
         Given label, and the best other one, as positions in `classes`.
     trust, votes : ndarray of shape (n, C)
-        Trust in each class; neighbours of each class.
+        Trust in each class; neighbors of each class.
     opinions : mapping of str to ndarray of shape (n, C)
         Probabilities by the name of who gave them.
     distances : ndarray of shape (n,)
-        Distance to the nearest neighbour; inf if there is none.
+        Distance to the nearest neighbor; inf if there is none.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def reasons_for(
     outvoted = against > votes[np.arange(len(codes)), codes]
     total = votes.sum(axis=1)
     isolated = isolated_rows(distances)
-    favourites = {name: proba.argmax(axis=1) for name, proba in opinions.items()}
+    favorites = {name: proba.argmax(axis=1) for name, proba in opinions.items()}
 
     def of_row(i: int) -> Sequence[str]:
         given, other = codes[i], suggested[i]
@@ -58,9 +58,9 @@ def reasons_for(
         if lone[i]:
             found.append(f"only row of class {names[given]}")
         if outvoted[i]:
-            found.append(f"neighbours disagree ({against[i]:.0f} of {total[i]:.0f} are {names[other]})")
-        for name, favourite in favourites.items():
-            if (best := favourite[i]) != given:
+            found.append(f"neighbors disagree ({against[i]:.0f} of {total[i]:.0f} are {names[other]})")
+        for name, favorite in favorites.items():
+            if (best := favorite[i]) != given:
                 found.append(f"{name} prefers {names[best]} ({opinions[name][i, best]:.2f})")
         if isolated[i]:
             found.append("isolated row")
@@ -72,7 +72,7 @@ def reasons_for(
 
 
 def isolated_rows(distances: FloatArray) -> BoolArray:
-    """Rows much farther from their nearest neighbour than nearly all others are."""
+    """Rows much farther from their nearest neighbor than nearly all others are."""
     finite = distances[np.isfinite(distances)]
     if not len(finite):
         return np.ones(len(distances), dtype=bool)

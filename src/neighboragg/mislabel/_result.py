@@ -71,7 +71,7 @@ class MislabelResult:
     >>> int(result.ranking[0]), int(result.suggested[7])
     (7, 0)
     >>> result.reasons[7][0]
-    'neighbours disagree (20 of 20 are 0)'
+    'neighbors disagree (20 of 20 are 0)'
     """
 
     mask: BoolArray

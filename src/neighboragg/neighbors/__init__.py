@@ -1,4 +1,4 @@
-"""Class-wise neighbours: exact search, the learned metric, the density filter."""
+"""Class-wise neighbors: exact search, the learned metric, the density filter."""
 
 from neighboragg.neighbors._classwise import ClasswiseNeighbors
 from neighboragg.neighbors._density import dense_rows

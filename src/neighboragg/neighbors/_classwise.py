@@ -35,7 +35,7 @@ class ClasswiseNeighbors(BaseEstimator):
     Parameters
     ----------
     n_neighbors : int, default=5
-        Neighbours to find in every class.
+        Neighbors to find in every class.
     metric : {"euclidean", "cosine"}, default="euclidean"
         Cosine distance is 1 - cos; an all-zero row has distance 1 to all rows that are not zero.
     batch_size : int, default=None
@@ -60,7 +60,7 @@ class ClasswiseNeighbors(BaseEstimator):
     Results are a function of the data alone: equal bits for any `batch_size` and `n_jobs`, and for float32
     and float64 copies of the same values. Candidates come from a matrix product in single precision, their
     distances are recomputed by direct difference in double precision, ties are ordered by row id, and a
-    rounding-error bound certifies that no neighbour was missed.
+    rounding-error bound certifies that no neighbor was missed.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class ClasswiseNeighbors(BaseEstimator):
         X : array-like of shape (n_queries, n_features), default=None
             Query rows. None queries every reference row, each leaving itself out.
         n_neighbors : int, default=None
-            Neighbours per class; defaults to the constructor's.
+            Neighbors per class; defaults to the constructor's.
         exclude : array-like of shape (n_queries,), default=None
             Id of the reference row that each query is and must not find; -1 for none.
 

@@ -20,7 +20,7 @@ def dense_rows(
         Integer class of each row.
     share : float
         Share of each class to drop, in [0, 1): its rows with the largest distance to their
-        `n_neighbors`-th neighbour in the same class.
+        `n_neighbors`-th neighbor in the same class.
     n_neighbors : int, default=10
     n_jobs : int, default=None
 

@@ -27,7 +27,7 @@ PRODUCT_ELEMENTS = 2**22  # values of the product at a time: 16 MB
 
 @dataclass(frozen=True)
 class Frame:
-    """Centre and scale that make single precision accurate: coordinates small, scale a power of two."""
+    """Center and scale that make single precision accurate: coordinates small, scale a power of two."""
 
     center: FloatArray
     scale: float
@@ -218,7 +218,7 @@ def _smallest(values: FloatArray, width: int) -> tuple[IntArray, FloatArray]:
 
 
 def _certain(frame: Frame, queries: Queries, squared_last: FloatArray, reached: FloatArray) -> Array:
-    """Whether every row that was not a candidate is farther than the last neighbour kept.
+    """Whether every row that was not a candidate is farther than the last neighbor kept.
 
     A row with norm beyond |x| + r is farther than r by the triangle inequality. For all others the error of
     the product is at most about (d + 8) u (2 |x| + r)², and as many times the smallest number where terms

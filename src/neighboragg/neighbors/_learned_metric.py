@@ -1,4 +1,4 @@
-"""A linear map in which neighbours share their class: neighbourhood components analysis on mini-batches."""
+"""A linear map in which neighbors share their class: neighborhood components analysis on mini-batches."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def learn_metric(
     learning_rate: float = 0.03,
     random_state: int | None = 0,
 ) -> FloatArray:
-    """Learn a linear map by mini-batch neighbourhood components analysis.
+    """Learn a linear map by mini-batch neighborhood components analysis.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def learn_metric(
 
     Notes
     -----
-    Minimises the mean of −log Σ_{j: y_j = y_i} p_ij with p_ij ∝ exp(−‖A'x_i − A'x_j‖²), j ≠ i, over the rows
+    Minimizes the mean of −log Σ_{j: y_j = y_i} p_ij with p_ij ∝ exp(−‖A'x_i − A'x_j‖²), j ≠ i, over the rows
     of a batch, with its closed-form gradient. Full-batch implementations cost O(n²) a step; this one costs
     O(`batch_size`²).
 
@@ -80,14 +80,14 @@ def learn_metric(
     size = min(batch_size, n_samples)
     sample = X[rng.permutation(n_samples)[:size]]
     center, spread = _center_and_spread(sample)
-    components, scale = _initial_map(_normalised(sample, center, spread), rank)
+    components, scale = _initial_map(_normalized(sample, center, spread), rank)
     first, second = np.zeros_like(components), np.zeros_like(components)
     # Products this small gain nothing from a second thread, and one thread always adds in one order.
     with ONE_THREAD:
-        # A row on its own has no neighbour to learn from.
+        # A row on its own has no neighbor to learn from.
         for step in range(1, n_steps + 1 if size > 1 else 0):
             rows = rng.choice(n_samples, size, replace=False, shuffle=False)
-            gradient = _gradient(_normalised(X[rows], center, spread), codes[rows], components)
+            gradient = _gradient(_normalized(X[rows], center, spread), codes[rows], components)
             first = FIRST_DECAY * first + (1 - FIRST_DECAY) * gradient
             second = SECOND_DECAY * second + (1 - SECOND_DECAY) * gradient**2
             rate = learning_rate * scale * (1 - 0.9 * step / n_steps)
@@ -97,9 +97,9 @@ def learn_metric(
 
 
 def nca_loss(X: FloatArray, codes: IntArray, components: FloatArray) -> float:
-    """Mean negative log probability that a row's stochastic neighbour shares its class."""
+    """Mean negative log probability that a row's stochastic neighbor shares its class."""
     mapped = X @ components
-    probabilities = _neighbour_probabilities(mapped, _squared_norms(mapped), slice(0, len(X)))
+    probabilities = _neighbor_probabilities(mapped, _squared_norms(mapped), slice(0, len(X)))
     agreement = (probabilities * (codes[:, None] == codes)).sum(axis=1)
     return float(-np.log(agreement[agreement > 0]).sum() / len(X))
 
@@ -112,40 +112,40 @@ def _center_and_spread(sample: FloatArray) -> tuple[FloatArray, float]:
     return center, max(spread, SMALLEST_SPREAD)
 
 
-def _normalised(rows: FloatArray, center: FloatArray, spread: float) -> FloatArray:
+def _normalized(rows: FloatArray, center: FloatArray, spread: float) -> FloatArray:
     """Rows around zero and of common size, so that their squares are accurate in single precision."""
     return np.clip((rows - center) / spread, -LARGEST_REACH, LARGEST_REACH).astype(np.float32)
 
 
 def _initial_map(sample: FloatArray, rank: int) -> tuple[FloatArray, float]:
-    """Principal axes, scaled to unit median distance between nearest neighbours."""
-    centred = sample - sample.mean(axis=0)
-    norms = (centred**2).sum(axis=1)
-    squared = norms[:, None] + norms - 2 * centred @ centred.T
+    """Principal axes, scaled to unit median distance between nearest neighbors."""
+    centered = sample - sample.mean(axis=0)
+    norms = (centered**2).sum(axis=1)
+    squared = norms[:, None] + norms - 2 * centered @ centered.T
     np.fill_diagonal(squared, np.inf)
     nearest = np.median(np.maximum(squared.min(axis=1, initial=np.inf), 0)) if len(sample) > 1 else 1.0
     if nearest <= 1e-12 * max(float(norms.mean()), 1e-30):
         # Mostly duplicates: their zero distance says nothing about scale.
         nearest = max(float(norms.mean()), 1e-12)
     scale = 1.0 / np.sqrt(nearest)
-    return np.ascontiguousarray(_principal_axes(centred, rank) * scale, dtype=np.float32), float(scale)
+    return np.ascontiguousarray(_principal_axes(centered, rank) * scale, dtype=np.float32), float(scale)
 
 
-def _principal_axes(centred: FloatArray, rank: int) -> FloatArray:
-    n, d = centred.shape
+def _principal_axes(centered: FloatArray, rank: int) -> FloatArray:
+    n, d = centered.shape
     if rank == d:
         return np.eye(rank)
     if rank <= n < d:  # fewer rows than columns: the cost of an eigenproblem is cubic in the columns
-        return np.linalg.svd(centred, full_matrices=False)[2][:rank].T
-    return np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :rank]
+        return np.linalg.svd(centered, full_matrices=False)[2][:rank].T
+    return np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :rank]
 
 
 def _squared_norms(mapped: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("nr,nr->n", mapped, mapped))
 
 
-def _neighbour_probabilities(mapped: FloatArray, norms: FloatArray, rows: slice) -> FloatArray:
-    """p_ij: probability that row i, one of `rows`, picks row j as its neighbour."""
+def _neighbor_probabilities(mapped: FloatArray, norms: FloatArray, rows: slice) -> FloatArray:
+    """p_ij: probability that row i, one of `rows`, picks row j as its neighbor."""
     logits: FloatArray = (2 * mapped[rows]) @ mapped.T
     logits -= norms  # the term constant in a row cancels in its softmax
     own = np.arange(len(logits)), np.arange(len(mapped))[rows]
@@ -166,7 +166,7 @@ def _gradient(X: FloatArray, codes: IntArray, components: FloatArray) -> FloatAr
     received = np.zeros_like(norms)
     for start in range(0, len(X), CACHE_ROWS):
         rows = slice(start, start + CACHE_ROWS)
-        probabilities = _neighbour_probabilities(mapped, norms, rows)
+        probabilities = _neighbor_probabilities(mapped, norms, rows)
         # Weight of each squared distance in the loss: (posterior given agreement) − (prior). Both are
         # distributions over j, so that the weights of a row add up to nothing.
         weights = probabilities * (codes[rows, None] == codes)

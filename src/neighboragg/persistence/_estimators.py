@@ -125,7 +125,7 @@ def load_estimator(data: NDArray[np.uint8], *, trusted: Sequence[str] = ()) -> A
 
     Notes
     -----
-    Nothing is unpickled. Trees and neighbour indexes of scikit-learn keep raw positions that compiled
+    Nothing is unpickled. Trees and neighbor indexes of scikit-learn keep raw positions that compiled
     code follows without looking; skops leaves it to its user to trust them. Here they are always
     loaded, and then looked at: node arrays of decision trees must be trees, within their own bounds
     and those of the estimator around them, and k-d and ball trees are built anew from their rows.

@@ -49,7 +49,7 @@ class MalformedError(Exception):
 
 
 def secure_nodes(estimator: Any) -> None:
-    """Check every decision tree within a loaded estimator, and build its neighbour indexes anew."""
+    """Check every decision tree within a loaded estimator, and build its neighbor indexes anew."""
     for item in _reachable(estimator):
         if (secure := _SECURE.get(_type_name(item))) is not None:
             secure(item)
@@ -154,7 +154,7 @@ def _check_topology(left: IntArray, right: IntArray, inner: BoolArray) -> int:
 def _rebuild(index: Any) -> None:
     """Build a k-d or ball tree anew from its rows: the same index, whatever its nodes said."""
     rows, *_, metric, weights = state = index.__getstate__()
-    _require(weights is None or len(weights) == len(rows), "a neighbour index has other weights than rows")
+    _require(weights is None or len(weights) == len(rows), "a neighbor index has other weights than rows")
     index.__init__(rows, leaf_size=state[4], metric=metric, sample_weight=weights)
 
 

@@ -91,7 +91,7 @@ class LabelMatrixDisplay:
         ax : matplotlib Axes, default=None
             Axes to plot on. None makes a new figure.
         cmap : str, default="Blues"
-            Colours, light for few.
+            Colors, light for few.
         **kwargs : dict
             Further arguments of matplotlib's ``imshow``.
 

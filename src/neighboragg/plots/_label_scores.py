@@ -20,7 +20,7 @@ KEPT_COLOR, FLAGGED_COLOR = "#4477aa", "#ee6677"
 
 
 class LabelScoreDisplay:
-    """Histogram of label scores, flagged rows in another colour, with the threshold as a line.
+    """Histogram of label scores, flagged rows in another color, with the threshold as a line.
 
     Parameters
     ----------

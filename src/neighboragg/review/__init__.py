@@ -5,7 +5,7 @@ from neighboragg.review._build import build_review_set
 from neighboragg.review._decision import Decision, DecisionConflictError
 from neighboragg.review._export import corrected_labels, export_labels
 from neighboragg.review._files import load_review_set, save_review_set
-from neighboragg.review._items import Neighbour, ReviewItem, ReviewSet
+from neighboragg.review._items import Neighbor, ReviewItem, ReviewSet
 from neighboragg.review._serve import serve
 from neighboragg.review._statistics import ReviewStatistics, review_statistics
 from neighboragg.review._store import DecisionStore
@@ -14,7 +14,7 @@ __all__ = [
     "Decision",
     "DecisionConflictError",
     "DecisionStore",
-    "Neighbour",
+    "Neighbor",
     "ReviewItem",
     "ReviewSet",
     "ReviewStatistics",

@@ -8,11 +8,11 @@ import numpy as np
 from neighboragg._optional import import_extra
 from neighboragg._typing import ArrayLike, IntArray
 from neighboragg.mislabel import MislabelResult
-from neighboragg.review._items import Neighbour, ReviewItem, ReviewSet, Scalar
+from neighboragg.review._items import Neighbor, ReviewItem, ReviewSet, Scalar
 
 __all__ = ["build_review_set"]
 
-N_NEIGHBOURS = 5
+N_NeighborS = 5
 
 
 def build_review_set(
@@ -25,7 +25,7 @@ def build_review_set(
     rows: ArrayLike | None = None,
     n_rows: int | None = None,
 ) -> ReviewSet:
-    """Put flagged rows, a random sample of the others, and their neighbours together for review.
+    """Put flagged rows, a random sample of the others, and their neighbors together for review.
 
     Parameters
     ----------
@@ -87,16 +87,16 @@ def _item(frame: Any, result: MislabelResult, row: int, queue: str, places: IntA
         score=float(result.scores[row]),
         trust=tuple(float(value) for value in result.trust[row]),
         reasons=tuple(result.reasons[row]),
-        given_neighbours=_neighbours(frame, near, distances, places),
-        suggested_neighbours=_neighbours(frame, other, far, places),
+        given_neighbors=_neighbors(frame, near, distances, places),
+        suggested_neighbors=_neighbors(frame, other, far, places),
         queue=queue,
     )
 
 
-def _neighbours(frame: Any, rows: IntArray, distances: Any, places: IntArray) -> tuple[Neighbour, ...]:
-    pairs = zip(rows[:N_NEIGHBOURS].tolist(), distances[:N_NEIGHBOURS].tolist(), strict=True)
+def _neighbors(frame: Any, rows: IntArray, distances: Any, places: IntArray) -> tuple[Neighbor, ...]:
+    pairs = zip(rows[:N_NeighborS].tolist(), distances[:N_NeighborS].tolist(), strict=True)
     return tuple(
-        Neighbour(int(places[row]), distance, _content(frame, row)) for row, distance in pairs if row >= 0
+        Neighbor(int(places[row]), distance, _content(frame, row)) for row, distance in pairs if row >= 0
     )
 
 

@@ -87,17 +87,17 @@ def check_item(item: "ReviewItem", review_set: "ReviewSet") -> None:
         )
     _check_texts(item.reasons, "reasons", f"{where}: ")
     _check_content(item.content, review_set.columns, where)
-    for neighbour in item.neighbours:
-        near = f"{where}, neighbour {neighbour.row!r}"
-        _check_row(neighbour.row, review_set.n_rows, near)
-        if not _is_real(neighbour.distance) or neighbour.distance < 0:
+    for neighbor in item.neighbors:
+        near = f"{where}, neighbor {neighbor.row!r}"
+        _check_row(neighbor.row, review_set.n_rows, near)
+        if not _is_real(neighbor.distance) or neighbor.distance < 0:
             raise InvalidInputError(
-                f"{near}: distance must be a finite number >= 0. Got {neighbour.distance!r}."
+                f"{near}: distance must be a finite number >= 0. Got {neighbor.distance!r}."
             )
-        _check_content(neighbour.content, review_set.columns, near)
-        if item.kind != "table" and tuple(neighbour.content) != (item.kind,):
+        _check_content(neighbor.content, review_set.columns, near)
+        if item.kind != "table" and tuple(neighbor.content) != (item.kind,):
             raise InvalidInputError(
-                f"{near}: content must be {{'{item.kind}': …}}, as that of its item. Got {dict(neighbour.content)!r}."
+                f"{near}: content must be {{'{item.kind}': …}}, as that of its item. Got {dict(neighbor.content)!r}."
             )
 
 

@@ -1,4 +1,4 @@
-"""Which values of a row differ from those of its neighbours."""
+"""Which values of a row differ from those of its neighbors."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from neighboragg.review._items import Neighbour, ReviewItem, ReviewSet
+from neighboragg.review._items import Neighbor, ReviewItem, ReviewSet
 
 __all__ = ["ColumnContrast", "column_scales", "contrast", "show_value"]
 
-# A column is marked if it lies at least this far from the neighbours, in standard deviations of the column
-# (a category that no neighbour shares counts as one), and is among the farthest few.
+# A column is marked if it lies at least this far from the neighbors, in standard deviations of the column
+# (a category that no neighbor shares counts as one), and is among the farthest few.
 _SMALLEST_GAP = 0.75
 _MOST_MARKS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnContrast:
-    """One column of a row beside what is usual among the neighbours of the given and the suggested class."""
+    """One column of a row beside what is usual among the neighbors of the given and the suggested class."""
 
     name: str
     value: str | None
@@ -30,9 +30,9 @@ class ColumnContrast:
 
 
 def column_scales(review_set: ReviewSet) -> dict[str, float]:
-    """Standard deviation of each numeric column over all rows and neighbours of the review set."""
+    """Standard deviation of each numeric column over all rows and neighbors of the review set."""
     contents = [item.content for item in review_set.items]
-    contents += [neighbour.content for item in review_set.items for neighbour in item.neighbours]
+    contents += [neighbor.content for item in review_set.items for neighbor in item.neighbors]
     scales = {}
     for name in review_set.columns:
         numbers = [float(content[name]) for content in contents if _is_number(content.get(name))]  # type: ignore[arg-type]
@@ -42,9 +42,9 @@ def column_scales(review_set: ReviewSet) -> dict[str, float]:
 
 
 def contrast(item: ReviewItem, columns: Sequence[str], scales: Mapping[str, float]) -> list[ColumnContrast]:
-    """Compare each column of a table row with the neighbours of both classes."""
+    """Compare each column of a table row with the neighbors of both classes."""
     names = [name for name in columns if name in item.content]
-    groups = (item.given_neighbours, item.suggested_neighbours)
+    groups = (item.given_neighbors, item.suggested_neighbors)
     gaps = [
         [_gap(item.content[name], _values(group, name), scales[name]) for name in names] for group in groups
     ]
@@ -70,12 +70,12 @@ def show_value(value: Any) -> str | None:
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def _values(neighbours: Sequence[Neighbour], name: str) -> list[Any]:
-    return [neighbour.content.get(name) for neighbour in neighbours]
+def _values(neighbors: Sequence[Neighbor], name: str) -> list[Any]:
+    return [neighbor.content.get(name) for neighbor in neighbors]
 
 
 def _gap(value: Any, others: list[Any], scale: float) -> float:
-    """Distance to the median in standard deviations, or the share of neighbours with another category."""
+    """Distance to the median in standard deviations, or the share of neighbors with another category."""
     if not others:
         return 0.0
     if _is_number(value) and (numbers := [float(other) for other in others if _is_number(other)]):

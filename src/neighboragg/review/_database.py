@@ -77,7 +77,7 @@ class Database:
                 self._connection = None
 
     def _open(self) -> sqlite3.Connection:
-        # Transactions are begun by hand, and the lock above serialises the threads.
+        # Transactions are begun by hand, and the lock above serializes the threads.
         connection = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode = WAL")

@@ -83,7 +83,7 @@ def corrected_labels(labels: ArrayLike, store_path: str | os.PathLike[str], revi
     Returns
     -------
     corrected : ndarray of shape (n_rows,)
-        A copy in which relabelled rows have their new label, of the type of the original labels.
+        A copy in which relabeled rows have their new label, of the type of the original labels.
 
     See Also
     --------

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from neighboragg.exceptions import FileFormatError, InvalidInputError, InvalidParameterError
-from neighboragg.review._items import Neighbour, ReviewItem, ReviewSet
+from neighboragg.review._items import Neighbor, ReviewItem, ReviewSet
 
 __all__ = ["load_review_set", "save_review_set"]
 
@@ -91,7 +91,7 @@ def load_review_set(path: str | os.PathLike[str]) -> ReviewSet:
     The file is one JSON object with the keys ``format`` ("neighboragg review set"), ``format_number`` (1),
     ``classes``, ``n_rows``, ``n_flagged``, ``items``, and if wanted ``n_judged``, ``columns``, ``sample_size``,
     ``seed`` and ``title``. An item has ``row``, ``content``, ``given``, ``suggested``, ``score``, ``trust``, and
-    if wanted ``queue``, ``reasons`` and ``neighbours``: ``{"given": […], "suggested": […]}``, each a list of
+    if wanted ``queue``, ``reasons`` and ``neighbors``: ``{"given": […], "suggested": […]}``, each a list of
     objects with ``row``, ``distance`` and ``content``.
 
     Examples
@@ -150,7 +150,7 @@ def _review_set(record: dict[str, Any]) -> ReviewSet:
 def _item(record: Any, place: int) -> ReviewItem:
     where = f"Item {place}"
     field = _fields(record, where)
-    neighbours = _fields(field("neighbours", dict, {}), f"{where}, neighbours")
+    neighbors = _fields(field("neighbors", dict, {}), f"{where}, neighbors")
     return ReviewItem(
         row=field("row", int),
         content=field("content", dict),
@@ -159,16 +159,16 @@ def _item(record: Any, place: int) -> ReviewItem:
         score=field("score", float),
         trust=tuple(field("trust", list)),
         reasons=tuple(field("reasons", list, [])),
-        given_neighbours=_neighbours(neighbours("given", list, []), f"{where}, given neighbour"),
-        suggested_neighbours=_neighbours(neighbours("suggested", list, []), f"{where}, suggested neighbour"),
+        given_neighbors=_neighbors(neighbors("given", list, []), f"{where}, given neighbor"),
+        suggested_neighbors=_neighbors(neighbors("suggested", list, []), f"{where}, suggested neighbor"),
         queue=field("queue", str, "flagged"),
     )
 
 
-def _neighbours(records: list[Any], where: str) -> tuple[Neighbour, ...]:
+def _neighbors(records: list[Any], where: str) -> tuple[Neighbor, ...]:
     fields = [_fields(record, f"{where} {place}") for place, record in enumerate(records)]
     return tuple(
-        Neighbour(field("row", int), field("distance", float), field("content", dict)) for field in fields
+        Neighbor(field("row", int), field("distance", float), field("content", dict)) for field in fields
     )
 
 
@@ -201,18 +201,18 @@ def _item_record(item: ReviewItem) -> dict[str, Any]:
         "score": item.score,
         "trust": list(item.trust),
         "reasons": list(item.reasons),
-        "neighbours": {
-            "given": [_neighbour_record(neighbour) for neighbour in item.given_neighbours],
-            "suggested": [_neighbour_record(neighbour) for neighbour in item.suggested_neighbours],
+        "neighbors": {
+            "given": [_neighbor_record(neighbor) for neighbor in item.given_neighbors],
+            "suggested": [_neighbor_record(neighbor) for neighbor in item.suggested_neighbors],
         },
     }
 
 
-def _neighbour_record(neighbour: Neighbour) -> dict[str, Any]:
+def _neighbor_record(neighbor: Neighbor) -> dict[str, Any]:
     return {
-        "row": neighbour.row,
-        "distance": neighbour.distance,
-        "content": _content_record(neighbour.content),
+        "row": neighbor.row,
+        "distance": neighbor.distance,
+        "content": _content_record(neighbor.content),
     }
 
 

@@ -1,4 +1,4 @@
-"""What is reviewed: rows with their labels, their evidence and their neighbours."""
+"""What is reviewed: rows with their labels, their evidence and their neighbors."""
 
 import hashlib
 import json
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from neighboragg.review._checks import check_item, check_review_set
 
-__all__ = ["Neighbour", "ReviewItem", "ReviewSet", "Scalar"]
+__all__ = ["Neighbor", "ReviewItem", "ReviewSet", "Scalar"]
 
 Scalar = str | int | float | bool | None
 ALL_ROWS = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbor:
     """A row of one class near a reviewed row.
 
     Parameters
@@ -28,8 +28,8 @@ class Neighbour:
 
     Examples
     --------
-    >>> from neighboragg.review import Neighbour
-    >>> Neighbour(row=7, distance=0.25, content={"length": 4.9}).distance
+    >>> from neighboragg.review import Neighbor
+    >>> Neighbor(row=7, distance=0.25, content={"length": 4.9}).distance
     0.25
     """
 
@@ -58,7 +58,7 @@ class ReviewItem:
         Trust in each class, in the order of the classes of the review set.
     reasons : tuple of str, default=()
         Sentences that say why the row is here.
-    given_neighbours, suggested_neighbours : tuple of Neighbour, default=()
+    given_neighbors, suggested_neighbors : tuple of Neighbor, default=()
         The nearest rows of the given and of the suggested class, nearest first.
     queue : {"flagged", "audit"}, default="flagged"
         Flagged rows are suspicious. The audit rows are a simple random sample of the rows *not* flagged.
@@ -78,8 +78,8 @@ class ReviewItem:
     score: float
     trust: tuple[float, ...]
     reasons: tuple[str, ...] = ()
-    given_neighbours: tuple[Neighbour, ...] = ()
-    suggested_neighbours: tuple[Neighbour, ...] = ()
+    given_neighbors: tuple[Neighbor, ...] = ()
+    suggested_neighbors: tuple[Neighbor, ...] = ()
     queue: str = "flagged"
 
     @property
@@ -89,9 +89,9 @@ class ReviewItem:
         return keys[0] if keys in (("text",), ("image",)) else "table"
 
     @property
-    def neighbours(self) -> tuple[Neighbour, ...]:
-        """Neighbours of both classes."""
-        return self.given_neighbours + self.suggested_neighbours
+    def neighbors(self) -> tuple[Neighbor, ...]:
+        """Neighbors of both classes."""
+        return self.given_neighbors + self.suggested_neighbors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

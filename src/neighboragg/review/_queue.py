@@ -18,7 +18,7 @@ QUEUE_NAMES = {
 SHOW_NAMES = {
     "todo": "not yet looked at",
     "later": "skipped or unsure",
-    "done": "kept or relabelled",
+    "done": "kept or relabeled",
     "all": "all",
 }
 

@@ -14,7 +14,7 @@ from neighboragg.review._checks import IMAGE_TYPES
 from neighboragg.review._contrast import ColumnContrast, column_scales, contrast, show_value
 from neighboragg.review._decision import Decision, DecisionConflictError
 from neighboragg.review._guard import RefusedError, csrf_token
-from neighboragg.review._items import Neighbour, ReviewItem, ReviewSet
+from neighboragg.review._items import Neighbor, ReviewItem, ReviewSet
 from neighboragg.review._queue import QUEUE_NAMES, SHOW_NAMES, Queues, ReviewFilter
 from neighboragg.review._statistics import review_statistics
 from neighboragg.review._store import DecisionStore
@@ -26,7 +26,7 @@ _MOST_BARS = 6
 _MOST_NUMBERED = 9
 _PAST = {
     "keep": "kept",
-    "relabel": "relabelled",
+    "relabel": "relabeled",
     "skip": "skipped",
     "unsure": "marked unsure",
     "undo": "undone",
@@ -62,7 +62,7 @@ class Site:
     ) -> "Site":
         """Prepare what does not change between requests."""
         contents = [item.content for item in review_set.items]
-        contents += [near.content for item in review_set.items for near in item.neighbours]
+        contents += [near.content for item in review_set.items for near in item.neighbors]
         return cls(
             review_set=review_set,
             store=store,
@@ -157,11 +157,11 @@ class Site:
         return file, IMAGE_TYPES[Path(path).suffix.lower()]
 
     def _groups(self, item: ReviewItem) -> list[dict[str, Any]]:
-        """Neighbours of the given and of the suggested class; one group if they are the same class."""
-        groups = [{"role": "given", "label": item.given, "neighbours": item.given_neighbours}]
+        """Neighbors of the given and of the suggested class; one group if they are the same class."""
+        groups = [{"role": "given", "label": item.given, "neighbors": item.given_neighbors}]
         if item.suggested != item.given:
             groups.append(
-                {"role": "suggested", "label": item.suggested, "neighbours": item.suggested_neighbours}
+                {"role": "suggested", "label": item.suggested, "neighbors": item.suggested_neighbors}
             )
         return groups
 
@@ -241,7 +241,7 @@ def _environment() -> jinja2.Environment:
         "image_url": lambda path: "/images/" + quote(str(path)),
         "signed": lambda number: f"{number:.2f}".replace("-", "−"),
         "moment": lambda time: f"{time[:10]} {time[11:16]} UTC",
-        "values": _neighbour_values,
+        "values": _neighbor_values,
     }
     return environment
 
@@ -252,5 +252,5 @@ def _percent(share: float) -> str:
     return f"{value:.0f} %" if value in (0, 100) or 0.5 <= value <= 99.5 else f"{value:.1f} %"
 
 
-def _neighbour_values(neighbours: tuple[Neighbour, ...], name: str) -> list[str | None]:
-    return [show_value(neighbour.content.get(name)) for neighbour in neighbours]
+def _neighbor_values(neighbors: tuple[Neighbor, ...], name: str) -> list[str | None]:
+    return [show_value(neighbor.content.get(name)) for neighbor in neighbors]

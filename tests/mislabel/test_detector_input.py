@@ -293,7 +293,7 @@ def _nearest(X, k):
 
 def test_tables_become_vectors(blobs):
     frame = pandas.DataFrame(blobs.X, columns=["a", "b", "c"])
-    frame["colour"] = np.where(blobs.true == "left", "red", "blue")
+    frame["color"] = np.where(blobs.true == "left", "red", "blue")
     frame.loc[10, "a"] = np.nan
     detector = MislabelDetector(rule="budget", budget=2, own_models=False).fit(frame, blobs.y)
     assert detector.n_features_in_ == 4
@@ -304,9 +304,9 @@ def test_tables_become_vectors(blobs):
     np.testing.assert_allclose(objects.scores, detector.result_.scores)
     near = frame[:2].assign(b=frame["b"][:2] + 0.05)
     assert detector.predict(near, ["right", "left"]).tolist() == [True, False]
-    assert message_of(InvalidInputError, detector.predict, near[["b", "a", "c", "colour"]], ["left"] * 2) == (
-        "X passed to MislabelDetector has the columns ['b', 'a', 'c', 'colour'], but fit had "
-        "['a', 'b', 'c', 'colour'].\nHint: pass the same columns in the same order."
+    assert message_of(InvalidInputError, detector.predict, near[["b", "a", "c", "color"]], ["left"] * 2) == (
+        "X passed to MislabelDetector has the columns ['b', 'a', 'c', 'color'], but fit had "
+        "['a', 'b', 'c', 'color'].\nHint: pass the same columns in the same order."
     )
 
 

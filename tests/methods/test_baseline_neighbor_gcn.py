@@ -82,7 +82,7 @@ def test_labels_of_pure_noise_do_not_leak_through_the_graph(n_hops):
     assert abs(roc_auc_score(fresh_labels, trust[:, 1]) - 0.5) < 0.05
 
 
-def test_neighbours_correct_a_classifier_that_knows_nothing():
+def test_neighbors_correct_a_classifier_that_knows_nothing():
     method = fitted(n_hops=2)
     trust = method.predict_trust(X, PROBA)
     assert (trust.argmax(axis=1) == Y).mean() > 0.93
@@ -96,7 +96,7 @@ def test_scoring_in_parts_changes_nothing(monkeypatch):
     np.testing.assert_allclose(method.predict_trust(X, PROBA), whole, rtol=1e-12)
 
 
-def test_output_weights_are_the_minimum_of_the_penalised_loss():
+def test_output_weights_are_the_minimum_of_the_penalized_loss():
     rng = np.random.default_rng(0)
     features, codes, start = rng.normal(size=(80, 6)), rng.integers(0, 3, 80), np.tile(np.eye(3), 2)
 
@@ -114,7 +114,7 @@ def test_output_weights_are_the_minimum_of_the_penalised_loss():
     )
 
 
-def test_a_single_training_row_has_no_neighbour():
+def test_a_single_training_row_has_no_neighbor():
     method = NeighborGCN(n_hops=2).fit([[1.0]], ["b"], proba_val=[[0.3, 0.7]], classes=["a", "b"])
     assert method.bandwidth_ == 1.0
     np.testing.assert_allclose(method.predict_trust([[1.0]], [[0.3, 0.7]]).sum(axis=1), 1.0)

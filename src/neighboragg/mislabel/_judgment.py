@@ -3,7 +3,7 @@
 import numpy as np
 
 from neighboragg._typing import Array, BoolArray, FloatArray
-from neighboragg.mislabel._label_trust import LabelledRows, LabelTrust
+from neighboragg.mislabel._label_trust import LabeledRows, LabelTrust
 from neighboragg.mislabel._noise_rate import noise_rate_from_trust
 from neighboragg.mislabel._reasons import reasons_for
 from neighboragg.mislabel._reliability import best_other_class
@@ -12,12 +12,12 @@ from neighboragg.mislabel._rules import Decision, label_p_values
 
 __all__ = ["judge"]
 
-# Neighbours of the given and of the suggested class that a result keeps.
+# Neighbors of the given and of the suggested class that a result keeps.
 N_KEPT_NEIGHBORS = 5
 
 
 def judge(
-    data: LabelledRows,
+    data: LabeledRows,
     fitted: LabelTrust,
     classes: Array,
     scores: FloatArray,
@@ -27,7 +27,7 @@ def judge(
     rule: str,
     notes: tuple[str, ...],
 ) -> MislabelResult:
-    """Collect flags, suggestions, reasons and neighbours of the rows fitted on."""
+    """Collect flags, suggestions, reasons and neighbors of the rows fitted on."""
     codes, trust = data.codes, fitted.trust
     other = best_other_class(trust, codes)
     row = np.arange(len(codes))
@@ -56,7 +56,7 @@ def judge(
 
 
 def _reasons(
-    data: LabelledRows, fitted: LabelTrust, classes: Array, mask: BoolArray
+    data: LabeledRows, fitted: LabelTrust, classes: Array, mask: BoolArray
 ) -> tuple[tuple[str, ...], ...]:
     """Reasons for the flagged rows, and none for the others."""
     opinions = {} if data.proba is None else {"classifier": data.proba}

@@ -20,7 +20,7 @@ def trust_of(method, proba):
     return method.predict_trust(np.zeros((n, 1)), proba)
 
 
-def normalised(votes):
+def normalized(votes):
     votes = votes + (votes.sum(axis=1, keepdims=True) == 0)
     return votes / votes.sum(axis=1, keepdims=True)
 
@@ -28,7 +28,7 @@ def normalised(votes):
 @settings(deadline=None)
 @given(VOTES)
 def test_margin_is_the_lead_over_the_best_other_class(votes):
-    proba = normalised(votes)
+    proba = normalized(votes)
     trust = trust_of(Margin(), proba)
     for c in range(proba.shape[1]):
         others = np.delete(proba, c, axis=1)
@@ -38,7 +38,7 @@ def test_margin_is_the_lead_over_the_best_other_class(votes):
 @settings(deadline=None)
 @given(VOTES)
 def test_negative_entropy_is_one_minus_the_relative_entropy(votes):
-    proba = normalised(votes)
+    proba = normalized(votes)
     trust = trust_of(NegativeEntropy(), proba)
     assert (trust >= 0).all()
     assert (trust <= 1).all()
@@ -52,7 +52,7 @@ def test_negative_entropy_is_one_minus_the_relative_entropy(votes):
 @settings(deadline=None)
 @given(VOTES)
 def test_max_logit_adds_up_to_zero_and_gives_the_probabilities_back(votes):
-    proba = normalised(votes)
+    proba = normalized(votes)
     logits = trust_of(MaxLogit(), proba)
     np.testing.assert_allclose(logits.sum(axis=1), 0.0, atol=1e-9)
     again = np.exp(logits)

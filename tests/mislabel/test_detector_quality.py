@@ -11,7 +11,7 @@ from neighboragg.datasets import add_label_noise
 from neighboragg.mislabel import MislabelDetector, confident_count, find_mislabeled, label_reliability
 
 
-def normalised_margin(proba, y):
+def normalized_margin(proba, y):
     rest = proba.copy()
     rest[np.arange(len(y)), y] = -1.0
     return proba[np.arange(len(y)), y] - rest.max(axis=1)
@@ -21,7 +21,7 @@ def normalised_margin(proba, y):
 def test_it_ranks_wrong_labels_better_than_the_margin_of_the_probabilities(data, request):
     data = request.getfixturevalue(data)
     result = find_mislabeled(data.X, data.y, proba=data.proba)
-    baseline = average_precision_score(data.wrong, -normalised_margin(data.proba, data.y))
+    baseline = average_precision_score(data.wrong, -normalized_margin(data.proba, data.y))
     ours = average_precision_score(data.wrong, -result.scores)
     assert ours > 0.93
     assert ours > baseline + 0.05
@@ -80,7 +80,7 @@ def test_the_reliability_of_the_paper_puts_the_clearest_errors_last(digits):
     assert min(ap["margin"], ap["trust"]) > ap["paper"] + 0.2
 
 
-def test_neighbours_alone_and_own_models_alone_find_errors(digits):
+def test_neighbors_alone_and_own_models_alone_find_errors(digits):
     for own_models in (False, True):
         result = find_mislabeled(digits.X, digits.y, own_models=own_models, n_passes=1)
         assert average_precision_score(digits.wrong, -result.scores) > 0.9

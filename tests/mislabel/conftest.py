@@ -42,7 +42,7 @@ def detector(digits):
 
 @pytest.fixture(scope="session")
 def blobs():
-    """80 rows of two well separated classes, named by strings, of which rows 3 and 50 are mislabelled."""
+    """80 rows of two well separated classes, named by strings, of which rows 3 and 50 are mislabeled."""
     rng = np.random.default_rng(1)
     true = np.repeat(["left", "right"], 40)
     X = rng.normal(size=(80, 3)) + 5.0 * (true == "right")[:, None]

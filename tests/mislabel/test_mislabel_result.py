@@ -34,14 +34,14 @@ def test_fields_fit_together(result, blobs):
     assert (blobs.y[result.suggested_neighbors] == result.suggested[:, None]).all()
 
 
-def test_fewer_neighbours_than_are_shown(blobs):
+def test_fewer_neighbors_than_are_shown(blobs):
     few = find_mislabeled(blobs.X, blobs.y, n_neighbors=2, own_models=False)
     assert few.given_neighbors.shape == few.suggested_distances.shape == (80, 2)
 
 
 def test_reasons_name_what_speaks_against_the_label(result, blobs):
     assert result.reasons[0] == ()
-    assert result.reasons[3][0] == "neighbours disagree (10 of 10 are 'left')"
+    assert result.reasons[3][0] == "neighbors disagree (10 of 10 are 'left')"
     assert result.reasons[3][1].startswith("logistic regression prefers 'left' (0.")
     assert result.reasons[3][2].startswith("extra-trees prefers 'left' (")
     assert "isolated row" in result.reasons[20]

@@ -1,4 +1,4 @@
-"""From a labelled CSV to a corrected CSV, as a new user does it."""
+"""From a labeled CSV to a corrected CSV, as a new user does it."""
 
 import numpy as np
 import pandas as pd
@@ -64,9 +64,9 @@ def test_three_commands(wine, tmp_path):
     assert "labels changed" in run("correct", table, "--label", "cultivar", "--review", flagged, "-o", fixed)
     after = pd.read_csv(fixed)
     assert (after.drop(columns="cultivar") == pd.read_csv(table).drop(columns="cultivar")).all(axis=None)
-    labelled = after["cultivar"].notna()
-    assert not labelled[5]
-    assert (after["cultivar"] != truth)[labelled].sum() < wrong.sum() / 2
+    labeled = after["cultivar"].notna()
+    assert not labeled[5]
+    assert (after["cultivar"] != truth)[labeled].sum() < wrong.sum() / 2
 
 
 def test_integer_labels_stay_integers_and_parquet_works(tmp_path):
@@ -94,8 +94,8 @@ def test_a_sample_of_the_rows_is_judged_and_corrected_in_place(wine, tmp_path):
     assert wrong[[item.row for item in review_set.flagged]].mean() > 0.8
     for item in review_set.items:
         assert item.content["alcohol"] == frame["alcohol"].iloc[item.row]
-        for neighbour in (*item.given_neighbours, *item.suggested_neighbours):
-            assert neighbour.content["alcohol"] == frame["alcohol"].iloc[neighbour.row]
+        for neighbor in (*item.given_neighbors, *item.suggested_neighbors):
+            assert neighbor.content["alcohol"] == frame["alcohol"].iloc[neighbor.row]
     decide_everything(review_path.with_suffix(".decisions.sqlite"), review_set)
     assert "6 labels changed" in run(
         "correct", table, "--label", "cultivar", "--review", flagged, "-o", fixed

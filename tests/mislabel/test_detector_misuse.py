@@ -18,7 +18,7 @@ from neighboragg.mislabel import MislabelDetector, find_mislabeled
 FAST = {"own_models": False, "n_passes": 1}
 
 
-@pytest.mark.parametrize("settings", [FAST, {"n_passes": 1}], ids=["neighbours", "models"])
+@pytest.mark.parametrize("settings", [FAST, {"n_passes": 1}], ids=["neighbors", "models"])
 def test_an_overfitted_forest_is_noticed(digits, settings):
     forest = RandomForestClassifier(50, random_state=0).fit(digits.X, digits.y)
     with pytest.warns(TrustWarning) as caught:
@@ -29,7 +29,7 @@ def test_an_overfitted_forest_is_noticed(digits, settings):
     assert 400 < int(own) < 460
     assert warning == (
         f"proba passed to MislabelDetector agrees with y in {agreeing} of 500 rows, while the best opinion of "
-        f"models and neighbours that have not seen the label agrees in {own}. It looks like predictions for rows "
+        f"models and neighbors that have not seen the label agrees in {own}. It looks like predictions for rows "
         "that the classifier was trained on, which repeat wrong labels.\n"
         "Hint: proba=cross_val_predict(classifier, X, y, cv=5, method='predict_proba')."
     )
@@ -52,8 +52,8 @@ def test_out_of_fold_probabilities_are_not_suspected(load, rate, model):
     find_mislabeled(X, y, proba=proba, **FAST)
 
 
-def test_a_classifier_much_better_than_neighbours_is_not_suspected():
-    """Rings: neighbours overlap a lot, a kernel machine hardly errs, and that is no memory of labels."""
+def test_a_classifier_much_better_than_neighbors_is_not_suspected():
+    """Rings: neighbors overlap a lot, a kernel machine hardly errs, and that is no memory of labels."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, size=600)
     angle, radius = rng.uniform(0, 2 * np.pi, size=600), 1.0 + 0.7 * y + 0.12 * rng.normal(size=600)

@@ -74,7 +74,7 @@ def grouped_rows(draw):
 @pytest.mark.filterwarnings("ignore::neighboragg.exceptions.TrustWarning")
 @settings(deadline=None, max_examples=60)
 @given(grouped_rows())
-def test_neighbours_are_the_nearest_rows_outside_the_group(drawn):
+def test_neighbors_are_the_nearest_rows_outside_the_group(drawn):
     X, y, groups, k = drawn
     result = find_mislabeled(X, y, groups=groups, own_models=False, n_neighbors=k, duplicates="ignore")
     distance = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))

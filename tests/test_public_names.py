@@ -14,7 +14,7 @@ import pytest
 import neighboragg
 
 ROOT = Path(neighboragg.__file__).parent
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[1]
 
 
 def public_modules():
