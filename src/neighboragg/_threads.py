@@ -3,7 +3,7 @@
 from functools import cache
 from threading import Lock
 
-from threadpoolctl import ThreadpoolController
+import threadpoolctl
 
 __all__ = ["ONE_THREAD"]
 
@@ -12,12 +12,14 @@ class _OneThread:
     """Limits matrix products to one thread while anybody is within; threads may enter together, and again."""
 
     def __init__(self) -> None:
-        self.lock, self.n_inside = Lock(), 0
+        self.lock = Lock()
+        self.n_inside = 0
+        self.before: list[int] = []
 
     def __enter__(self) -> None:
         with self.lock:
             if self.n_inside == 0:
-                self.limiter = _libraries().limit(limits=1, user_api="blas")
+                self.before = _set_threads([1] * len(_libraries()))
             self.n_inside += 1
 
     def __exit__(self, *error: object) -> None:
@@ -25,13 +27,32 @@ class _OneThread:
             self.n_inside -= 1
             # Only the last restores: an earlier one would take another's limit for the original.
             if self.n_inside == 0:
-                self.limiter.restore_original_limits()
+                _set_threads(self.before)
 
 
 @cache
-def _libraries() -> ThreadpoolController:
+def _libraries() -> list[threadpoolctl.LibController]:
     """The loaded matrix libraries; looking for them takes longer than a small search."""
-    return ThreadpoolController()
+    return threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _set_threads(numbers: list[int]) -> list[int]:
+    """Set the threads of each matrix library, and return how many they were."""
+    before = [library.num_threads for library in _libraries()]
+    # From threadpoolctl 3.8 on, only the thread that set the limit of OpenBLAS first may change it, and calls by
+    # others do nothing without a word. The lock above is the order that this rule is there to enforce.
+    _disown()
+    for library, number in zip(_libraries(), numbers, strict=True):
+        library.set_num_threads(number)
+    _disown()
+    return before
+
+
+def _disown() -> None:
+    """Let any thread set limits; versions of threadpoolctl before 3.8 always do."""
+    disown = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if disown is not None:
+        disown(force=True)
 
 
 ONE_THREAD = _OneThread()

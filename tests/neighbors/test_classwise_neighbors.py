@@ -1,14 +1,11 @@
 """Class-wise search against brute force, and equal bits however the work is cut up."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_distances
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from neighboragg.neighbors import ClasswiseNeighbors, _exact
 from neighboragg.persistence import read_record, write_record
@@ -362,15 +359,3 @@ def test_labels_of_any_kind_order_the_class_axis(labels):
     index = ClasswiseNeighbors(1).fit([[0.0], [1.0], [2.0]], labels)
     np.testing.assert_array_equal(index.classes_, np.unique(labels))
     np.testing.assert_array_equal(index.kneighbors([[0.1]])[1], [[[1], [0]]])
-
-
-def test_searches_at_once_leave_the_threads_of_products_as_they_were():
-    X = np.random.default_rng(0).normal(size=(400, 8))
-    index = ClasswiseNeighbors(3).fit(X, np.arange(400) % 4)
-    with threadpool_limits(2, user_api="blas"):
-        before = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda _: index.kneighbors(X), range(40)))
-        after = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
-    assert before == after
-    assert max(before) == 2
