@@ -33,7 +33,7 @@ from neighboragg.mislabel import clopper_pearson
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 BEST = "Pool + opinions"
-PAPER_RIVALS = ("Confidence", "TempScaling", "TopLabel", "TCP", "TrustScore")
+PAPER_BASELINES = ("Confidence", "TempScaling", "TopLabel", "TCP", "TrustScore")
 
 
 def read(name: str) -> list[dict[str, Any]]:
@@ -145,7 +145,7 @@ def exceptions_to_the_paper() -> str:
     for name in TABLE1_SETS:
         for base in PAPER_BASES:
             own = values[name, base, PAPER_METHOD]
-            better = {m: values[name, base, m] for m in PAPER_RIVALS if values[name, base, m] > own}
+            better = {m: values[name, base, m] for m in PAPER_BASELINES if values[name, base, m] > own}
             if better:
                 found = ", ".join(f"{m} {v:.2f}" for m, v in better.items())
                 lines.append(f"- {name}, {base}: the network has {own:.2f}, but {found}.")

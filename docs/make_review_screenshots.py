@@ -46,9 +46,9 @@ def wine_review_set() -> ReviewSet:
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1))
     trust = cross_val_predict(model, table.data, labels, cv=5, method="predict_proba")
     rows = np.arange(len(labels))
-    rivals = trust.copy()
-    rivals[rows, labels] = 0.0
-    scores = np.log(trust[rows, labels]) - np.log(rivals.max(axis=1))
+    alternatives = trust.copy()
+    alternatives[rows, labels] = 0.0
+    scores = np.log(trust[rows, labels]) - np.log(alternatives.max(axis=1))
     flagged = np.argsort(scores)[:14]
     audit = rng.choice(np.setdiff1d(rows, flagged), size=30, replace=False)
     scaled = StandardScaler().fit_transform(table.data)
@@ -64,7 +64,7 @@ def wine_review_set() -> ReviewSet:
         return tuple(Neighbor(int(other), float(distance), content(other)) for other, distance in pairs)
 
     def item(row: int, queue: str) -> ReviewItem:
-        given, suggested = int(labels[row]), int(rivals[row].argmax())
+        given, suggested = int(labels[row]), int(alternatives[row].argmax())
         near = (nearest(row, given), nearest(row, suggested))
         return ReviewItem(
             row=int(row),

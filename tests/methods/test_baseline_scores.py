@@ -1,4 +1,4 @@
-"""Margin, entropy and logit scores against their formulas."""
+"""Margin and entropy against their formulas."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
 from scipy.stats import entropy
 
-from neighboragg.methods import Margin, MaxLogit, NegativeEntropy
+from neighboragg.methods import Margin, MaxConfidence, NegativeEntropy
 
 VOTES = st.integers(1, 6).flatmap(
     lambda n_classes: arrays(float, (5, n_classes), elements=st.integers(0, 4).map(float))
@@ -49,23 +49,7 @@ def test_negative_entropy_is_one_minus_the_relative_entropy(votes):
         np.testing.assert_allclose(trust, np.repeat(expected[:, None], proba.shape[1], axis=1), atol=1e-12)
 
 
-@settings(deadline=None)
-@given(VOTES)
-def test_max_logit_adds_up_to_zero_and_gives_the_probabilities_back(votes):
-    proba = normalized(votes)
-    logits = trust_of(MaxLogit(), proba)
-    np.testing.assert_allclose(logits.sum(axis=1), 0.0, atol=1e-9)
-    again = np.exp(logits)
-    np.testing.assert_allclose(again / again.sum(axis=1, keepdims=True), proba, atol=1e-11)
-
-
-def test_max_logit_tells_confident_rows_apart_where_probability_cannot():
-    proba = np.array([[1 - 1e-9, 1e-9 - 1e-11, 1e-11], [1 - 1e-9, 5e-10, 5e-10]])
-    first, second = trust_of(MaxLogit(), proba)[:, 0]
-    assert first > second + 1
-
-
-@pytest.mark.parametrize("method", [Margin(), NegativeEntropy(), MaxLogit()])
+@pytest.mark.parametrize("method", [Margin(), MaxConfidence(), NegativeEntropy()])
 def test_certain_predictions_are_finite_and_trusted_most(method):
     trust = trust_of(method, np.array([[1.0, 0.0, 0.0], [0.5, 0.3, 0.2]]))
     assert np.isfinite(trust).all()

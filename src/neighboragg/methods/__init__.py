@@ -1,14 +1,12 @@
-"""Trust methods: NeighborAgg and its rivals, all with one array contract."""
+"""Trust methods: NeighborAgg and baselines, all with one array contract."""
 
 from neighboragg.methods._base import TrustMethod
-from neighboragg.methods._ensemble import EnsembleConfidence
 from neighboragg.methods._explanation import Explanation
 from neighboragg.methods._knn_vote import KNNVote
-from neighboragg.methods._logit_scores import Margin, MaxLogit, NegativeEntropy
 from neighboragg.methods._mahalanobis import Mahalanobis
-from neighboragg.methods._max_confidence import MaxConfidence
 from neighboragg.methods._neighbor_agg import NeighborAgg
 from neighboragg.methods._neighbor_gcn import NeighborGCN
+from neighboragg.methods._probability_scores import Margin, MaxConfidence, NegativeEntropy
 from neighboragg.methods._temperature import TemperatureScaling
 from neighboragg.methods._top_label import TopLabelCalibration
 from neighboragg.methods._true_class_probability import TrueClassProbability
@@ -16,13 +14,11 @@ from neighboragg.methods._trust_score import TrustScore
 
 __all__ = [
     "METHODS",
-    "EnsembleConfidence",
     "Explanation",
     "KNNVote",
     "Mahalanobis",
     "Margin",
     "MaxConfidence",
-    "MaxLogit",
     "NegativeEntropy",
     "NeighborAgg",
     "NeighborGCN",

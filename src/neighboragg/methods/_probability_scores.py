@@ -1,4 +1,4 @@
-"""Scores read off the classifier's probabilities: margin, entropy, logit."""
+"""Scores read off the classifier's probabilities: the largest, the margin, the entropy."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,10 +9,7 @@ from scipy.special import entr
 from neighboragg._typing import FloatArray
 from neighboragg.methods._base import FitData, TrustMethod
 
-__all__ = ["Margin", "MaxLogit", "NegativeEntropy"]
-
-# Added before the logarithm: forests give probabilities of exactly zero.
-TINY = 1e-12
+__all__ = ["Margin", "MaxConfidence", "NegativeEntropy"]
 
 
 class _ProbabilityScore(TrustMethod):
@@ -26,6 +23,34 @@ class _ProbabilityScore(TrustMethod):
 
     def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
         pass
+
+
+class MaxConfidence(_ProbabilityScore):
+    """Maximum class probability (max-softmax): trust is the classifier's own probability.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+
+    Notes
+    -----
+    Needs nothing but probabilities; learns nothing.
+
+    References
+    ----------
+    Hendrycks and Gimpel, "A Baseline for Detecting Misclassified and Out-of-Distribution Examples in Neural
+    Networks", ICLR 2017.
+
+    Examples
+    --------
+    >>> from neighboragg.methods import MaxConfidence
+    >>> method = MaxConfidence().fit([[0.0], [1.0]], [0, 1], proba_val=[[0.9, 0.1], [0.2, 0.8]])
+    >>> method.score_samples([[0.5]], [[0.3, 0.7]])
+    array([0.7])
+    """
+
+    def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
+        return proba
 
 
 class Margin(_ProbabilityScore):
@@ -58,9 +83,9 @@ class Margin(_ProbabilityScore):
         if n_classes == 1:
             return proba
         second, first = np.partition(proba, n_classes - 2, axis=1)[:, -2:].T[:, :, None]
-        # Where the class itself is the most probable, its rival is the runner-up.
-        rival = np.where(np.arange(n_classes) == proba.argmax(axis=1)[:, None], second, first)
-        return proba - rival
+        # Where the class itself is the most probable, its opponent is the runner-up.
+        opponent = np.where(np.arange(n_classes) == proba.argmax(axis=1)[:, None], second, first)
+        return proba - opponent
 
 
 class NegativeEntropy(_ProbabilityScore):
@@ -95,35 +120,3 @@ class NegativeEntropy(_ProbabilityScore):
         # Rounding can carry the entropy of equal probabilities a little beyond log C.
         share = np.minimum(entr(proba).sum(axis=1) / np.log(n_classes), 1.0)
         return np.repeat(1.0 - share[:, None], n_classes, axis=1)
-
-
-class MaxLogit(_ProbabilityScore):
-    """Centered log-probability of the class, in the place of its logit.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-
-    Notes
-    -----
-    Needs nothing but probabilities; learns nothing. trust_c = log(p_c + 1e-12) − mean_c' log(p_c' + 1e-12), not
-    bounded. A softmax forgets a constant that is added to all logits of a row, so that the true logits, and the
-    published score with them, cannot be had from probabilities; this is the score of logits that add up to zero.
-    Unlike the probability it does not saturate for confident predictions, and it rewards that *all* other classes
-    are ruled out. With one class it is 0; with two the order of rows is that of :class:`MaxConfidence`.
-
-    References
-    ----------
-    Hendrycks et al., "Scaling Out-of-Distribution Detection for Real-World Settings", ICML 2022.
-
-    Examples
-    --------
-    >>> from neighboragg.methods import MaxLogit
-    >>> method = MaxLogit().fit([[0.0], [1.0]], [0, 1], proba_val=[[0.9, 0.1], [0.2, 0.8]])
-    >>> method.predict_trust([[0.5]], [[0.9, 0.1]]).round(3)
-    array([[ 1.099, -1.099]])
-    """
-
-    def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
-        logits = np.log(proba + TINY)
-        return logits - logits.mean(axis=1, keepdims=True)
