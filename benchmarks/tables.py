@@ -292,7 +292,7 @@ def label_scale() -> str:
 def trec_counts() -> str:
     """How many of the least trusted labels, and of random ones, a reader finds wrong."""
     lines = ["| read | wrong | 95% interval | debatable | right |", "| --- | --- | --- | --- | --- |"]
-    for queue, title in (("flagged", "the least trusted"), ("audit", "random others")):
+    for queue, title in (("flagged", "the least trusted"), ("random", "random others")):
         verdicts = [row["verdict"] for row in read("trec_case_study") if row["queue"] == queue]
         wrong = verdicts.count("wrong")
         low, high = clopper_pearson(wrong, len(verdicts))

@@ -27,7 +27,7 @@ def audited(folder: Path) -> list[dict[str, Any]]:
         csv.writer(file).writerows([("text", "label"), *zip(questions.text, questions.y, strict=True)])
     command = [
         sys.executable, "-m", "neighboragg", "audit", "questions.csv", "--label", "label",
-        "--budget", str(N_FLAGGED), "--n-audit", str(N_RANDOM), "-o", "least-trusted.csv",
+        "--budget", str(N_FLAGGED), "--n-random", str(N_RANDOM), "-o", "least-trusted.csv",
     ]  # fmt: skip
     subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     found = json.loads((folder / "least-trusted.review.json").read_text())
@@ -48,7 +48,7 @@ def main() -> None:
     unread = {"verdict": "not read", "right_label": "", "comment": ""}
     with TemporaryDirectory() as folder:
         rows = [{**row, **verdicts.get(row["row"], unread)} for row in audited(Path(folder))]
-    for queue in ("flagged", "audit"):
+    for queue in ("flagged", "random"):
         counts = Counter(row["verdict"] for row in rows if row["queue"] == queue)
         print(f"{queue}: {', '.join(f'{count} {verdict}' for verdict, count in counts.most_common())}")
     save("trec_case_study", rows, 0)

@@ -37,7 +37,7 @@ SERVER = "import sys; from neighboragg.review import serve; serve(sys.argv[1], o
 
 
 def wine_review_set() -> ReviewSet:
-    """Flag the 14 least trusted labels of a spoilt table, and draw 30 of the others for the audit."""
+    """Flag the 14 least trusted labels of a spoilt table, and draw 30 of the others."""
     rng = np.random.default_rng(7)
     table = load_wine()
     labels = table.target.copy()
@@ -50,7 +50,7 @@ def wine_review_set() -> ReviewSet:
     alternatives[rows, labels] = 0.0
     scores = np.log(trust[rows, labels]) - np.log(alternatives.max(axis=1))
     flagged = np.argsort(scores)[:14]
-    audit = rng.choice(np.setdiff1d(rows, flagged), size=30, replace=False)
+    drawn = rng.choice(np.setdiff1d(rows, flagged), size=30, replace=False)
     scaled = StandardScaler().fit_transform(table.data)
     names = [name.replace("_", " ") for name in table.feature_names]
 
@@ -79,7 +79,7 @@ def wine_review_set() -> ReviewSet:
             queue=queue,
         )
 
-    items = [item(row, "flagged") for row in flagged] + [item(row, "audit") for row in audit]
+    items = [item(row, "flagged") for row in flagged] + [item(row, "random") for row in drawn]
     return ReviewSet(
         classes=CLASSES,
         n_rows=len(labels),

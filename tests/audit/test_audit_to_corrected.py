@@ -58,7 +58,7 @@ def test_three_commands(wine, tmp_path):
     # Rows are numbered as in the file, the one without a label included; that one is not judged.
     assert [item.row for item in review_set.flagged] == found["row"].tolist()
     assert (review_set.n_rows, review_set.n_judged) == (178, 177)
-    assert len(review_set.audit) == 50
+    assert len(review_set.random) == 50
     decide_everything(review_path.with_suffix(".decisions.sqlite"), review_set)
 
     assert "labels changed" in run("correct", table, "--label", "cultivar", "--review", flagged, "-o", fixed)
@@ -87,7 +87,9 @@ def test_a_sample_of_the_rows_is_judged_and_corrected_in_place(wine, tmp_path):
     frame, _, wrong = wine
     table, flagged, fixed = tmp_path / "wine.csv", tmp_path / "s.csv", tmp_path / "c.csv"
     frame.to_csv(table, index=False)
-    run("audit", table, "--label", "cultivar", "-o", flagged, "--sample", 150, "--budget", 6, "--n-audit", 10)
+    run(
+        "audit", table, "--label", "cultivar", "-o", flagged, "--sample", 150, "--budget", 6, "--n-random", 10
+    )
     review_path = flagged.with_suffix(".review.json")
     review_set = load_review_set(review_path)
     assert (review_set.n_rows, review_set.n_judged) == (178, 150)

@@ -60,9 +60,9 @@ def build_item(row, /, **changes):
     return ReviewItem(**(fields | changes))
 
 
-def build_review_set(n_flagged=12, n_audit=6, **changes):
+def build_review_set(n_flagged=12, n_random=6, **changes):
     items = [build_item(row) for row in range(n_flagged)]
-    items += [build_item(50 + row, queue="audit") for row in range(n_audit)]
+    items += [build_item(50 + row, queue="random") for row in range(n_random)]
     fields = {
         "classes": CLASSES,
         "n_rows": 100,

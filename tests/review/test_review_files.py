@@ -78,7 +78,7 @@ def test_orders(make_review_set):
     sample = [item.row for item in review_set.sample]
     assert len(sample) == 5 and sample != sorted(sample)
     assert sample == [item.row for item in make_review_set().sample]
-    assert sorted(item.row for item in review_set.audit) == list(range(50, 56))
+    assert sorted(item.row for item in review_set.random) == list(range(50, 56))
     assert [item.row for item in make_review_set(seed=1).sample] != sample
     shuffled = make_review_set(items=review_set.items[::-1])
     assert [item.row for item in shuffled.sample] == sample
@@ -89,7 +89,7 @@ def test_the_random_order_ignores_scores(make_review_set):
     """Over many seeds every row is in the sample about as often as any other."""
     seeds = 1000
     counts = np.zeros(12)
-    items = make_review_set(n_audit=0).items
+    items = make_review_set(n_random=0).items
     for seed in range(seeds):
         review_set = make_review_set(items=items, seed=seed)
         counts[[item.row for item in review_set.sample]] += 1
@@ -144,10 +144,10 @@ def test_a_set_that_does_not_fit(changes, message):
 
 def test_items_that_do_not_fit_the_set(make_item, make_review_set):
     with pytest.raises(InvalidInputError) as caught:
-        make_review_set(items=(make_item(1), make_item(1, queue="audit")))
+        make_review_set(items=(make_item(1), make_item(1, queue="random")))
     assert str(caught.value) == (
         "Row 1 occurs more than once in the review set.\n"
-        "Hint: a row is either flagged or in the audit sample of unflagged rows."
+        "Hint: a row is either flagged or one of the random unflagged rows."
     )
     with pytest.raises(InvalidInputError) as caught:
         make_review_set(items=(make_item(1), make_item(2)), n_flagged=1)
@@ -156,10 +156,10 @@ def test_items_that_do_not_fit_the_set(make_item, make_review_set):
         "of n_rows=100; each number must be at most the next."
     )
     with pytest.raises(InvalidInputError) as caught:
-        make_review_set(items=(make_item(1, queue="audit"),), n_flagged=100)
+        make_review_set(items=(make_item(1, queue="random"),), n_flagged=100)
     assert str(caught.value) == (
-        "The review set has 1 audit items, but only 0 rows are not flagged.\n"
-        "Hint: the audit items are a random sample of the unflagged rows."
+        "The review set has 1 random items, but only 0 rows are not flagged.\n"
+        "Hint: random items are drawn from the unflagged rows."
     )
 
 
@@ -168,7 +168,7 @@ def test_items_that_do_not_fit_the_set(make_item, make_review_set):
     [
         ({"row": 100}, "Item of row 100: row must be an int from 0 to n_rows - 1, with n_rows=100."),
         ({"row": True}, "Item of row True: row must be an int from 0 to n_rows - 1, with n_rows=100."),
-        ({"queue": "x"}, "Item of row 3: queue must be 'flagged' or 'audit'. Got 'x'."),
+        ({"queue": "x"}, "Item of row 3: queue must be 'flagged' or 'random'. Got 'x'."),
         (
             {"given": "cow"},
             "Item of row 3: given='cow' is not among the 3 classes.\n"
@@ -242,9 +242,9 @@ def test_neighbors_are_of_the_kind_of_their_item(make_item, make_review_set, kin
     )
 
 
-def test_an_audit_row_may_have_no_other_suggestion(make_item, make_review_set):
-    item = make_item(3, queue="audit", suggested="cat")
-    assert make_review_set(items=(item,), n_flagged=0).audit == (item,)
+def test_a_random_row_may_have_no_other_suggestion(make_item, make_review_set):
+    item = make_item(3, queue="random", suggested="cat")
+    assert make_review_set(items=(item,), n_flagged=0).random == (item,)
 
 
 def record(**changes):

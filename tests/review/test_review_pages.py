@@ -157,7 +157,7 @@ def test_filters(open_pages, review_set):
     assert rows(label="cat") == [0, 2, 3, 5, 6, 8, 9, 11]
     assert rows(low="-4.7", high="-4.5") == [3, 4, 5]
     assert rows(label="cat", low="-4.7", high="-4.5") == [3, 5]
-    assert sorted(rows(queue="audit")) == list(range(50, 56))
+    assert sorted(rows(queue="random")) == list(range(50, 56))
     assert rows(queue="sample") == [item.row for item in review_set.sample]
     assert rows(low="3") == []
     assert "No rows match" in page.text and "Clear the filter" in page.text
@@ -165,10 +165,10 @@ def test_filters(open_pages, review_set):
 
 def test_a_filter_travels_along(open_pages, review_set):
     (page,) = open_pages(review_set)
-    page.get("/", params={"queue": "audit", "label": "cat", "low": "-1", "high": "9.5"})
+    page.get("/", params={"queue": "random", "label": "cat", "low": "-1", "high": "9.5"})
     first = page.row
     hidden = dict(re.findall(r'name="(queue|label|low|high)" value="([^"]+)"', page.html))
-    assert hidden == {"queue": "audit", "label": "cat", "low": "-1.0", "high": "9.5"}
+    assert hidden == {"queue": "random", "label": "cat", "low": "-1.0", "high": "9.5"}
     page.decide("keep", **hidden)
     assert page.row != first and page.row >= 50
     assert page.answer.url.params["label"] == "cat"
@@ -192,7 +192,7 @@ def test_filters_that_mean_nothing(open_pages, review_set, query, message):
 
 
 def test_skipped_rows_come_back_when_asked_for(open_pages, make_review_set):
-    (page,) = open_pages(make_review_set(n_flagged=3, n_audit=0))
+    (page,) = open_pages(make_review_set(n_flagged=3, n_random=0))
     for action in ("skip", "keep", "unsure"):
         page.decide(action)
     assert "Come back to 2 skipped or unsure" in page.text
@@ -359,11 +359,11 @@ def test_the_statistics_say_what_they_rest_on(open_pages, review_set):
         page.decide("relabel", "hen" if page.row % 3 != 2 else "dog", queue="sample")
     assert "from the random sample of 5: 5 wrong, 0 right, 0 open." in page.text
     assert re.search(r"\d+ % – 100 %", page.text)
-    page.get("/", params={"queue": "audit"})
+    page.get("/", params={"queue": "random"})
     while "Nothing left" not in page.text:
-        page.decide("keep", queue="audit")
-    assert "Errors left among the 82 unflagged rows outside the audit 0 – " in page.text
-    assert "from the audit sample of 6: 0 wrong, 6 right, 0 open. Best guess: 0." in page.text
+        page.decide("keep", queue="random")
+    assert "Errors left among the 82 unflagged rows not drawn at random 0 – " in page.text
+    assert "from the 6 random unflagged rows: 0 wrong, 6 right, 0 open. Best guess: 0." in page.text
     assert "are not a random sample" in page.text
     page.get("/")
     while "Nothing left" not in page.text:
@@ -372,20 +372,20 @@ def test_the_statistics_say_what_they_rest_on(open_pages, review_set):
 
 
 def test_statistics_without_samples(open_pages, make_item, make_review_set):
-    (page,) = open_pages(make_review_set(n_audit=0, n_flagged=4))
-    assert "Nothing can be said: the review set has no audit sample" in page.text
-    assert "Audit:" not in page.text
+    (page,) = open_pages(make_review_set(n_random=0, n_flagged=4))
+    assert "Nothing can be said: the review set has no random unflagged rows" in page.text
+    assert "queue=random" not in page.html
 
 
-def test_statistics_of_an_audit_alone(open_pages, make_item, make_review_set):
-    item = make_item(3, queue="audit", suggested="cat")
+def test_statistics_of_random_rows_alone(open_pages, make_item, make_review_set):
+    item = make_item(3, queue="random", suggested="cat")
     (page,) = open_pages(make_review_set(items=(item,), n_flagged=0, n_rows=100))
     assert "No rows match" in page.text
-    page.get("/", params={"queue": "audit"})
+    page.get("/", params={"queue": "random"})
     assert "No flagged rows are listed." in page.text
     assert "nothing speaks against it" in page.text
     assert 'value="relabel" data-key="r"' not in page.html
-    page.decide("keep", queue="audit")
+    page.decide("keep", queue="random")
     assert "Best guess: 0." in page.text
 
 

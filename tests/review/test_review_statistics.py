@@ -18,14 +18,14 @@ def decision(row, wrong):
     return Decision(row + 1, row, "relabel" if wrong else "keep", "b" if wrong else "a", "Ada", "", 0)
 
 
-def plan(n_flagged=40, n_audit=30, n_rows=400, sample_size=20, seed=0, listed=None):
+def plan(n_flagged=40, n_random=30, n_rows=400, sample_size=20, seed=0, listed=None):
     flagged = [item(row, "flagged", float(row)) for row in range(listed or n_flagged)]
-    audit = [item(200 + row, "audit") for row in range(n_audit)]
+    drawn = [item(200 + row, "random") for row in range(n_random)]
     return ReviewSet(
         classes=("a", "b"),
         n_rows=n_rows,
         n_flagged=n_flagged,
-        items=tuple(flagged + audit),
+        items=tuple(flagged + drawn),
         sample_size=sample_size,
         seed=seed,
     )
@@ -41,11 +41,11 @@ def test_nothing_decided():
     assert statistics.errors_left == (0, 330)
     assert statistics.errors_estimate is None
     assert statistics.n_unseen == 330
-    assert (statistics.flagged.open, statistics.sample.open, statistics.audit.open) == (40, 20, 30)
+    assert (statistics.flagged.open, statistics.sample.open, statistics.random.open) == (40, 20, 30)
 
 
 def test_nothing_listed():
-    statistics = review_statistics(plan(n_flagged=0, n_audit=0), {})
+    statistics = review_statistics(plan(n_flagged=0, n_random=0), {})
     assert statistics.precision is None
     assert statistics.errors_left is None
 
@@ -59,8 +59,8 @@ def test_a_completed_sample_gives_the_exact_interval():
     expected = precision_interval(15, 20, n_flagged=40, confidence_level=0.9)
     assert statistics.precision == expected
     assert statistics.confidence_level == 0.9
-    audit = [entry.row for entry in review_set.audit]
-    statistics = review_statistics(review_set, decide_all(review_set.audit, audit[:2]))
+    drawn = [entry.row for entry in review_set.random]
+    statistics = review_statistics(review_set, decide_all(review_set.random, drawn[:2]))
     assert statistics.errors_left == errors_left_interval(2, 30, 330)
     assert statistics.errors_estimate == pytest.approx(22)
 
@@ -119,7 +119,7 @@ def test_the_precision_holds_whatever_the_order_and_whenever_one_looks(n_wrong):
     rng = np.random.default_rng(n_wrong)
     missed = 0
     for seed in range(repetitions):
-        review_set = plan(seed=seed, sample_size=15, n_audit=0)
+        review_set = plan(seed=seed, sample_size=15, n_random=0)
         # Low scores are worse, as they are in life; the sample must not care.
         wrong = set(range(n_wrong))
         order = [entry for entry in review_set.flagged if rng.random() > 0.1]
@@ -137,14 +137,14 @@ def test_the_precision_holds_whatever_the_order_and_whenever_one_looks(n_wrong):
 def test_the_errors_left_hold_whatever_is_open():
     repetitions, level = 1500, 0.9
     rng = np.random.default_rng(5)
-    review_set = plan(n_audit=30)
-    rows = [entry.row for entry in review_set.audit]
+    review_set = plan(n_random=30)
+    rows = [entry.row for entry in review_set.random]
     missed = 0
     for _ in range(repetitions):
-        # 360 unflagged rows, 40 of them wrong; the audit rows are any 30 of them.
+        # 360 unflagged rows, 40 of them wrong; the random rows are any 30 of them.
         drawn = rng.permutation(360)[:30] < 40
         wrong = {row for row, is_wrong in zip(rows, drawn, strict=True) if is_wrong}
-        decisions = decide_all(review_set.audit, wrong)
+        decisions = decide_all(review_set.random, wrong)
         for row in rows[: rng.integers(0, 30)]:
             # What is hard is left open more often where the label is wrong.
             if rng.random() < (0.5 if row in wrong else 0.1):

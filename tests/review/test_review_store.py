@@ -62,7 +62,7 @@ def test_a_stale_decision_is_refused(store):
     with pytest.raises(DecisionConflictError) as caught:
         store.record(3, action="relabel", label="dog", reviewer="Bob", based_on=0)
     assert str(caught.value) == (
-        "Row 3 was changed meanwhile by Ada (keep); nothing was saved.\n"
+        "Row 3 was changed in the meantime by Ada (keep); nothing was saved.\n"
         "Hint: read the row again and decide on its new version."
     )
     assert (caught.value.row, caught.value.latest, caught.value.in_force) == (3, first, first)

@@ -53,7 +53,7 @@ def audit(
     sample: Annotated[
         int | None, typer.Option(min=2, help="Judge this many rows drawn at random, instead of all.")
     ] = None,
-    n_audit: Annotated[
+    n_random: Annotated[
         int, typer.Option(min=0, help="Rows not flagged to review too, for the errors left.")
     ] = 50,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
@@ -88,7 +88,7 @@ def audit(
         said = opinion if said is None else said
         result = find_mislabeled(X, labels[judged], proba=said, alpha=alpha, budget=budget, random_state=seed)
     review_set = build_review_set(
-        _shown(frame, text, image), result, n_audit=n_audit, title=f"Labels of {file.name}", random_state=seed,
+        _shown(frame, text, image), result, n_random=n_random, title=f"Labels of {file.name}", random_state=seed,
         rows=judged, n_rows=len(table),
     )  # fmt: skip
     _keep_decisions(output, review_set)

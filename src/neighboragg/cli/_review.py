@@ -23,5 +23,5 @@ def review(
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
-    """Review flagged labels in the browser; decisions are kept beside the file at once."""
+    """Review flagged labels in the browser; each decision is saved immediately, beside the file."""
     serve(existing_review(file), host=host, port=port, open_browser=browser, image_root=images)

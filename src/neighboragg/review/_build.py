@@ -12,14 +12,14 @@ from neighboragg.review._items import Neighbor, ReviewItem, ReviewSet, Scalar
 
 __all__ = ["build_review_set"]
 
-N_NeighborS = 5
+N_NEIGHBORS = 5
 
 
 def build_review_set(
     frame: Any,
     result: MislabelResult,
     *,
-    n_audit: int = 50,
+    n_random: int = 50,
     title: str = "Label review",
     random_state: int = 0,
     rows: ArrayLike | None = None,
@@ -32,11 +32,11 @@ def build_review_set(
     frame : pandas.DataFrame
         The rows that were judged, without the label column, in the same order.
     result : MislabelResult
-    n_audit : int, default=50
+    n_random : int, default=50
         Rows drawn at random from those not flagged, from which the errors left are estimated.
     title : str, default="Label review"
     random_state : int, default=0
-        Draws the audit rows.
+        Draws the random rows.
     rows : array-like of int of shape (n,), default=None
         Positions of the judged rows in the original data, if those are not all of its rows.
     n_rows : int, default=None
@@ -53,18 +53,18 @@ def build_review_set(
     >>> from neighboragg.review import build_review_set
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> result = find_mislabeled(X.to_numpy(), y.to_numpy(), budget=3)
-    >>> review_set = build_review_set(X, result, n_audit=10)
-    >>> len(review_set.flagged), len(review_set.audit)
+    >>> review_set = build_review_set(X, result, n_random=10)
+    >>> len(review_set.flagged), len(review_set.random)
     (3, 10)
     """
     flagged = result.ranking[result.mask[result.ranking]]
     others = np.flatnonzero(~result.mask)
     rng = np.random.default_rng(random_state)
-    audit = np.sort(rng.permutation(others)[:n_audit])
+    random = np.sort(rng.permutation(others)[:n_random])
     columns = tuple(str(name) for name in frame.columns)
     places = np.arange(len(result)) if rows is None else np.asarray(rows)
     items = [_item(frame, result, int(row), "flagged", places) for row in flagged]
-    items += [_item(frame, result, int(row), "audit", places) for row in audit]
+    items += [_item(frame, result, int(row), "random", places) for row in random]
     return ReviewSet(
         classes=tuple(str(label) for label in result.classes.tolist()),
         n_rows=len(result) if n_rows is None else n_rows,
@@ -94,7 +94,7 @@ def _item(frame: Any, result: MislabelResult, row: int, queue: str, places: IntA
 
 
 def _neighbors(frame: Any, rows: IntArray, distances: Any, places: IntArray) -> tuple[Neighbor, ...]:
-    pairs = zip(rows[:N_NeighborS].tolist(), distances[:N_NeighborS].tolist(), strict=True)
+    pairs = zip(rows[:N_NEIGHBORS].tolist(), distances[:N_NEIGHBORS].tolist(), strict=True)
     return tuple(
         Neighbor(int(places[row]), distance, _content(frame, row)) for row, distance in pairs if row >= 0
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IMAGE_TYPES", "QUEUES", "check_item", "check_review_set"]
 
-QUEUES = ("flagged", "audit")
+QUEUES = ("flagged", "random")
 # Formats that cannot carry scripts.
 IMAGE_TYPES = {
     ".avif": "image/avif",
@@ -48,17 +48,17 @@ def check_review_set(review_set: "ReviewSet") -> None:
     if twice := [row for row, count in Counter(item.row for item in review_set.items).items() if count > 1]:
         raise InvalidInputError(
             f"Row {twice[0]} occurs more than once in the review set.\n"
-            "Hint: a row is either flagged or in the audit sample of unflagged rows."
+            "Hint: a row is either flagged or one of the random unflagged rows."
         )
     if not len(review_set.flagged) <= n_flagged <= n_judged <= n_rows:
         raise InvalidInputError(
             f"The review set lists {len(review_set.flagged)} flagged items, of n_flagged={n_flagged} flagged rows "
             f"among n_judged={n_judged} rows judged of n_rows={n_rows}; each number must be at most the next."
         )
-    if len(review_set.audit) > n_judged - n_flagged:
+    if len(review_set.random) > n_judged - n_flagged:
         raise InvalidInputError(
-            f"The review set has {len(review_set.audit)} audit items, but only {n_judged - n_flagged} rows "
-            "are not flagged.\nHint: the audit items are a random sample of the unflagged rows."
+            f"The review set has {len(review_set.random)} random items, but only {n_judged - n_flagged} rows "
+            "are not flagged.\nHint: random items are drawn from the unflagged rows."
         )
 
 
@@ -67,7 +67,7 @@ def check_item(item: "ReviewItem", review_set: "ReviewSet") -> None:
     _check_row(item.row, review_set.n_rows, f"Item of row {item.row!r}")
     where = f"Item of row {item.row}"
     if item.queue not in QUEUES:
-        raise InvalidInputError(f"{where}: queue must be 'flagged' or 'audit'. Got {item.queue!r}.")
+        raise InvalidInputError(f"{where}: queue must be 'flagged' or 'random'. Got {item.queue!r}.")
     for name, label in (("given", item.given), ("suggested", item.suggested)):
         if label not in review_set.classes:
             raise InvalidInputError(

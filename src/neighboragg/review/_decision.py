@@ -71,13 +71,13 @@ class DecisionConflictError(NeighborAggError, RuntimeError):
     >>> from neighboragg.review import Decision, DecisionConflictError
     >>> decision = Decision(1, 3, "keep", "cat", "Ada", "2025-01-01T12:00:00.000Z", 0)
     >>> print(DecisionConflictError(3, decision, decision))
-    Row 3 was changed meanwhile by Ada (keep); nothing was saved.
+    Row 3 was changed in the meantime by Ada (keep); nothing was saved.
     Hint: read the row again and decide on its new version.
     """
 
     def __init__(self, row: int, latest: Decision, in_force: Decision | None) -> None:
         super().__init__(
-            f"Row {row} was changed meanwhile by {latest.reviewer} ({latest.action}); nothing was saved.\n"
+            f"Row {row} was changed in the meantime by {latest.reviewer} ({latest.action}); nothing was saved.\n"
             "Hint: read the row again and decide on its new version."
         )
         self.row = row

@@ -18,7 +18,7 @@ FORMAT_NUMBER = 1
 def save_review_set(path: str | os.PathLike[str], review_set: ReviewSet) -> None:
     """Write a review set to a JSON file.
 
-    The file is replaced at once: a crash leaves the old one.
+    The file is replaced in one step: after a crash the old one is still there.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def load_review_set(path: str | os.PathLike[str]) -> ReviewSet:
     Raises
     ------
     FileFormatError
-        If the file is no review set, is damaged, or was written by a newer version.
+        If the file is not a review set, is damaged, or was written by a newer version.
 
     See Also
     --------

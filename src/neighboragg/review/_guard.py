@@ -162,7 +162,7 @@ async def read_form(request: Request, *, token: str) -> dict[str, str]:
         raise RefusedError(
             403,
             "Not saved",
-            "The form did not come from this page, or is of an older run. Load the page again.",
+            "The form did not come from this page, or comes from an earlier run of the server. Reload the page.",
         )
     return fields
 

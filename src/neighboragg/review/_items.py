@@ -60,8 +60,8 @@ class ReviewItem:
         Sentences that say why the row is here.
     given_neighbors, suggested_neighbors : tuple of Neighbor, default=()
         The nearest rows of the given and of the suggested class, nearest first.
-    queue : {"flagged", "audit"}, default="flagged"
-        Flagged rows are suspicious. The audit rows are a simple random sample of the rows *not* flagged.
+    queue : {"flagged", "random"}, default="flagged"
+        Flagged rows are suspicious. The random rows are a simple random sample of the rows *not* flagged.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class ReviewSet:
     >>> from neighboragg.review import ReviewItem, ReviewSet
     >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0, trust=(0.9, 0.1))
     >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=100, n_flagged=1, items=(item,))
-    >>> len(review_set.flagged), len(review_set.audit)
+    >>> len(review_set.flagged), len(review_set.random)
     (1, 0)
     """
 
@@ -168,9 +168,9 @@ class ReviewSet:
         return self._shuffled("flagged")[: self.sample_size]
 
     @property
-    def audit(self) -> tuple[ReviewItem, ...]:
-        """Audit items in random order."""
-        return self._shuffled("audit")
+    def random(self) -> tuple[ReviewItem, ...]:
+        """Random unflagged items, in random order."""
+        return self._shuffled("random")
 
     @property
     def fingerprint(self) -> str:

@@ -13,7 +13,7 @@ __all__ = ["QUEUE_NAMES", "SHOW_NAMES", "Queues", "ReviewFilter"]
 QUEUE_NAMES = {
     "flagged": "Flagged, most suspicious first",
     "sample": "Random sample of the flagged",
-    "audit": "Audit: random unflagged rows",
+    "random": "Random unflagged rows",
 }
 SHOW_NAMES = {
     "todo": "not yet looked at",
@@ -76,7 +76,7 @@ class Queues:
         self.orders = {
             "flagged": review_set.flagged,
             "sample": review_set.sample,
-            "audit": review_set.audit,
+            "random": review_set.random,
         }
         self._places = {
             name: {int(item.row): place for place, item in enumerate(order)}

@@ -36,14 +36,14 @@ class ReviewStatistics:
 
     Parameters
     ----------
-    flagged, sample, audit : Counts
+    flagged, sample, random : Counts
         Rows found wrong, found right and open among the listed flagged rows, the random sample of them, and
-        the audit rows.
+        the random rows.
     precision : tuple of float, or None
         Limits of the share of wrong labels among the listed flagged rows; None if there are none.
     errors_left : tuple of int, or None
-        Limits of the number of wrong labels among the rows neither flagged nor in the audit sample; None
-        without an audit sample.
+        Limits of the number of wrong labels among the rows neither flagged nor drawn at random; None
+        without random unflagged rows.
     n_unseen : int
         Number of those rows.
     confidence_level : float
@@ -59,7 +59,7 @@ class ReviewStatistics:
 
     flagged: Counts
     sample: Counts
-    audit: Counts
+    random: Counts
     precision: tuple[float, float] | None
     errors_left: tuple[int, int] | None
     n_unseen: int
@@ -67,8 +67,8 @@ class ReviewStatistics:
 
     @property
     def errors_estimate(self) -> float | None:
-        """Errors left if the open audit rows and the unseen rows are like the decided audit rows."""
-        return self.n_unseen * self.audit.wrong / self.audit.decided if self.audit.decided else None
+        """Errors left if the open random rows and the unseen rows are like the decided random rows."""
+        return self.n_unseen * self.random.wrong / self.random.decided if self.random.decided else None
 
 
 def review_statistics(
@@ -106,10 +106,10 @@ def review_statistics(
     wrong ones found are a lower bound, the right ones found leave an upper bound, and when all flagged rows are
     decided the precision is known.
 
-    The errors left rest on the audit rows in the same way: with w wrong and u open ones the limits are the lower
+    The errors left rest on the random rows in the same way: with w wrong and u open ones the limits are the lower
     one of `errors_left_interval` for w and the upper one for w + u.
 
-    *Assumptions:* the audit rows are a simple random sample of the unflagged rows, and the reviewers are right.
+    *Assumptions:* the random rows are a simple random sample of the unflagged rows, and the reviewers are right.
     If the review set lists only some of the flagged rows, the precision is that of the listed ones.
 
     Examples
@@ -118,7 +118,7 @@ def review_statistics(
     >>> def item(row, queue):
     ...     return ReviewItem(row=row, content={"text": str(row)}, given="dog", suggested="cat", score=-1.0,
     ...                       trust=(0.7, 0.3), queue=queue)
-    >>> items = [item(row, "flagged") for row in range(60)] + [item(row, "audit") for row in range(60, 100)]
+    >>> items = [item(row, "flagged") for row in range(60)] + [item(row, "random") for row in range(60, 100)]
     >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=1000, n_flagged=60, items=tuple(items))
     >>> decided = {row: Decision(row + 1, row, "keep", "dog", "Ada", "", 0) for row in range(60, 100)}
     >>> statistics = review_statistics(review_set, decided)
@@ -127,14 +127,14 @@ def review_statistics(
     """
     flagged = _count(review_set.flagged, decisions)
     sample = _count(review_set.sample, decisions)
-    audit = _count(review_set.audit, decisions)
-    n_unseen = int(review_set.n_judged - review_set.n_flagged - audit.total)
+    random = _count(review_set.random, decisions)
+    n_unseen = int(review_set.n_judged - review_set.n_flagged - random.total)
     return ReviewStatistics(
         flagged=flagged,
         sample=sample,
-        audit=audit,
+        random=random,
         precision=_precision(flagged, sample, confidence_level) if flagged.total else None,
-        errors_left=_errors_left(audit, n_unseen, confidence_level) if audit.total else None,
+        errors_left=_errors_left(random, n_unseen, confidence_level) if random.total else None,
         n_unseen=n_unseen,
         confidence_level=confidence_level,
     )
@@ -161,8 +161,8 @@ def _precision(flagged: Counts, sample: Counts, confidence_level: float) -> tupl
 
 
 @lru_cache(maxsize=256)
-def _errors_left(audit: Counts, n_unseen: int, confidence_level: float) -> tuple[int, int]:
-    low = errors_left_interval(audit.wrong, audit.total, n_unseen, confidence_level=confidence_level)[0]
-    most = audit.wrong + audit.open
-    high = errors_left_interval(most, audit.total, n_unseen, confidence_level=confidence_level)[1]
+def _errors_left(random: Counts, n_unseen: int, confidence_level: float) -> tuple[int, int]:
+    low = errors_left_interval(random.wrong, random.total, n_unseen, confidence_level=confidence_level)[0]
+    most = random.wrong + random.open
+    high = errors_left_interval(most, random.total, n_unseen, confidence_level=confidence_level)[1]
     return low, high

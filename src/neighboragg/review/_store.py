@@ -1,4 +1,4 @@
-"""Decisions, kept in SQLite the moment they are made."""
+"""Decisions, saved in SQLite as they are made."""
 
 import os
 import sqlite3
