@@ -1,7 +1,7 @@
 """What the rules for wrong labels promise, checked on real data with labels made wrong on purpose.
 
 Each repetition draws 2,000 rows to judge and 1,000 new ones, makes some of the labels wrong, and cross-validates a
-logistic regression. *coverage*: share of the right labels that are flagged, at most alpha. *fdr*: share of false
+logistic regression. *false alarms*: share of the right labels that are flagged, at most alpha. *FDR*: share of false
 alarms among the flags, at most q on average, with 300 right labels verified. Data: NEIGHBORAGG_DATA.
 """
 
@@ -44,22 +44,22 @@ def repetition(cell: tuple[str, str, float, int]) -> list[dict[str, Any]]:
     with threadpool_limits(1):
         detector = MislabelDetector(LogisticRegression(max_iter=300), random_state=seed)
         found = detector.fit(X[:N_JUDGED], y[:N_JUDGED]).result_
-        new_scores = detector.score_labels(X[N_JUDGED:], y[N_JUDGED:])
+        new_scores = detector.score_reliability(X[N_JUDGED:], y[N_JUDGED:])
     rows = [
-        *coverage(found.scores, wrong[:N_JUDGED], new_scores, wrong[N_JUDGED:], rate, found.noise_rate),
+        *false_alarms(found.scores, wrong[:N_JUDGED], new_scores, wrong[N_JUDGED:], rate, found.noise_rate),
         *discoveries(found.scores, wrong[:N_JUDGED], seed),
     ]
     return [{"set": name, "noise": noise, "rate": rate, "seed": seed, **row} for row in rows]
 
 
-def coverage(
+def false_alarms(
     scores: Any, wrong: Any, new_scores: Any, new_wrong: Any, rate: float, estimated: float
 ) -> Iterator[dict[str, Any]]:
     for alpha, (source, noise_rate) in product(ALPHAS, (("known", rate), ("estimated", estimated))):
         flagged = cmd_flags(scores, alpha=alpha, noise_rate=noise_rate)
         new = new_scores < cmd_threshold(scores, alpha=alpha, noise_rate=noise_rate)
         yield {
-            "rule": "coverage", "level": alpha, "noise_rate": source,
+            "rule": "false alarms", "level": alpha, "noise_rate": source,
             "false_alarms": int((flagged & ~wrong).sum()), "right": int((~wrong).sum()),
             "flagged": int(flagged.sum()), "found": float((flagged & wrong).sum() / wrong.sum()),
             "new_false_alarms": int((new & ~new_wrong).sum()), "new_right": int((~new_wrong).sum()),
@@ -74,7 +74,7 @@ def discoveries(scores: Any, wrong: Any, seed: int) -> Iterator[dict[str, Any]]:
     for q in LEVELS:
         flagged = benjamini_hochberg(p_values, q=q)
         yield {
-            "rule": "fdr", "level": q, "flagged": int(flagged.sum()),
+            "rule": "FDR", "level": q, "flagged": int(flagged.sum()),
             "false_share": float((flagged & ~missed).sum() / max(1, flagged.sum())),
             "found": float((flagged & missed).sum() / missed.sum()),
         }  # fmt: skip
@@ -89,7 +89,7 @@ def summarize(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         alarms, right = sum(r["new_false_alarms"] for r in some), sum(r["new_right"] for r in some)
         lines.append(
             {
-                "set": name, "rule": "coverage", "level": alpha, "noise_rate": source, "repetitions": len(some),
+                "set": name, "rule": "false alarms", "level": alpha, "noise_rate": source, "repetitions": len(some),
                 "mean": shares.mean(), "largest": shares.max(), "broken": int((shares > alpha).sum()),
                 "found": np.mean([r["found"] for r in some]), "new": alarms / right,
                 # Above this share, chance alone would explain one case in 1,000.
@@ -97,11 +97,11 @@ def summarize(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             }
         )  # fmt: skip
     for name, q in product(SETS, LEVELS):
-        some = [r for r in rows if (r["set"], r["rule"], r["level"]) == (name, "fdr", q)]
+        some = [r for r in rows if (r["set"], r["rule"], r["level"]) == (name, "FDR", q)]
         shares = np.array([r["false_share"] for r in some])
         lines.append(
             {
-                "set": name, "rule": "fdr", "level": q, "repetitions": len(some), "mean": shares.mean(),
+                "set": name, "rule": "FDR", "level": q, "repetitions": len(some), "mean": shares.mean(),
                 "error": shares.std(ddof=1) / np.sqrt(len(some)), "found": np.mean([r["found"] for r in some]),
             }
         )  # fmt: skip
@@ -113,14 +113,14 @@ def show(lines: list[dict[str, Any]]) -> None:
         f"{'set':<16}{'alpha':>6} {'noise rate':<11}{'mean':>7}{'largest':>9}{'broken':>8}{'new':>8}{'found':>8}"
     )
     for line in lines:
-        if line["rule"] == "coverage":
+        if line["rule"] == "false alarms":
             print(
                 f"{line['set']:<16}{line['level']:>6.2f} {line['noise_rate']:<11}{line['mean']:>7.3f}"
                 f"{line['largest']:>9.3f}{line['broken']:>8}{line['new']:>8.3f}{line['found']:>8.1%}"
             )
     print(f"\n{'set':<16}{'q':>6}{'mean false share':>18}{'± error':>9}{'found':>8}")
     for line in lines:
-        if line["rule"] == "fdr":
+        if line["rule"] == "FDR":
             print(
                 f"{line['set']:<16}{line['level']:>6.2f}{line['mean']:>18.3f}{line['error']:>9.3f}"
                 f"{line['found']:>8.1%}"

@@ -245,10 +245,10 @@ def network_settings() -> str:
 def label_guarantees() -> str:
     """The promises about wrong labels on real data."""
     rows = read("label_guarantees")
-    coverage = [row for row in rows if row["rule"] == "coverage"]
-    n = coverage[0]["repetitions"]
+    alarms = [row for row in rows if row["rule"] == "false alarms"]
+    n = alarms[0]["repetitions"]
     lines = [
-        f"*coverage*: share of the right labels that are flagged, in {n} repetitions a line; *new* are rows scored "
+        f"*FalseAlarms*: share of the right labels that are flagged, in {n} repetitions a line; *new* are rows scored "
         "after the fit, and *chance* is the share that their number would explain once in a thousand.",
         "",
         "| set | α | noise rate | mean share | largest | above α | new rows | chance | wrong labels found |",
@@ -257,11 +257,11 @@ def label_guarantees() -> str:
     lines += [
         f"| {r['set']} | {r['level']:g} | {r['noise_rate']} | {r['mean']:.3f} | {r['largest']:.3f} | {r['broken']} | "
         f"{r['new']:.3f} | {r['new_bound']:.3f} | {r['found']:.0%} |"
-        for r in coverage
+        for r in alarms
     ]
     lines += [
         "",
-        "*fdr*: share of false alarms among the flags, with 300 verified rows.",
+        "*FDR*: share of false alarms among the flags, with 300 verified rows.",
         "",
         "| set | q | mean share ± standard error | wrong labels found |",
         "| --- | --- | --- | --- |",
@@ -269,7 +269,7 @@ def label_guarantees() -> str:
     lines += [
         f"| {r['set']} | {r['level']:g} | {r['mean']:.3f} ± {r['error']:.3f} | {r['found']:.0%} |"
         for r in rows
-        if r["rule"] == "fdr"
+        if r["rule"] == "FDR"
     ]
     return "\n".join(lines)
 

@@ -171,7 +171,7 @@ def test_a_classifier_of_other_classes_is_refused(rows, tmp_path):
 
 
 def test_a_result_about_labels(rows, tmp_path):
-    result = neighboragg.find_mislabeled(*rows, budget=5)
+    result = neighboragg.find_mislabeled(*rows, flag=5)
     result.save(tmp_path / "result.nagg")
     again = neighboragg.load(tmp_path / "result.nagg")
     np.testing.assert_array_equal(again.scores, result.scores)

@@ -145,14 +145,14 @@ def test_rows_tied_together_by_duplicates_are_warned_of(blobs):
     assert result.n_flagged == 0
     assert (result.given_neighbors == -1).all()
     with pytest.warns(TrustWarning, match="tie more than half"):
-        detector = MislabelDetector(rule="budget", budget=1).fit(constant, blobs.y)
+        detector = MislabelDetector(flag=1).fit(constant, blobs.y)
     assert detector.result_.reasons[0] == ("isolated row",)
-    np.testing.assert_array_equal(detector.score_labels(blobs.X[:3, :2], blobs.y[:3]), 0.0)
+    np.testing.assert_array_equal(detector.score_reliability(blobs.X[:3, :2], blobs.y[:3]), 0.0)
 
 
 def test_large_given_groups_need_no_warning(blobs):
     groups = np.arange(80) % 4 == 0
-    result = find_mislabeled(blobs.X, blobs.y, groups=groups, budget=2)
+    result = find_mislabeled(blobs.X, blobs.y, groups=groups, flag=2)
     assert np.flatnonzero(result.mask).tolist() == [3, 50]
     assert not (groups[result.given_neighbors] == groups[:, None]).any()
 

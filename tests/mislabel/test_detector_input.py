@@ -12,10 +12,22 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.mislabel import MislabelDetector, find_mislabeled, label_reliability
+from neighboragg.mislabel import (
+    FDR,
+    Budget,
+    FalseAlarms,
+    MislabelDetector,
+    find_mislabeled,
+    label_reliability,
+)
 
 HALF = np.full((80, 2), 0.5)
 FAST = {"own_models": False, "n_neighbors": 5}
+FLAG = (
+    "The 'flag' parameter of MislabelDetector must be 'estimated', a number of labels to flag (an int >= 1), a share "
+    "of false alarms (a float in (0, 1)), or a rule."
+)
+RULES = "Hint: the rules are Estimated(), Budget(100), FalseAlarms(0.05) and FDR(0.1)."
 UNIFORM_26 = np.full((1, 26), 1 / 26)
 
 
@@ -28,24 +40,21 @@ def message_of(error_type, function, *args, **kwargs):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"rule": "best"}, "The 'rule' parameter of MislabelDetector must be one of 'budget', 'coverage', "
-         "'estimated', 'fdr'. Got 'best' instead."),
+        ({"flag": "best"}, f"{FLAG} Got 'best' instead.\n{RULES}"),
+        ({"flag": True}, f"{FLAG} Got True instead.\n{RULES}"),
+        ({"flag": 0}, f"{FLAG} Got 0 instead.\n{RULES}"),
+        ({"flag": 1.0}, f"{FLAG} Got 1.0 instead.\n{RULES}"),
         ({"reliability": "r"}, "The 'reliability' parameter of MislabelDetector must be one of 'difference', "
          "'margin', 'paper', 'trust'. Got 'r' instead."),
         ({"duplicates": "drop"}, "The 'duplicates' parameter of MislabelDetector must be one of 'group', 'ignore'. "
          "Got 'drop' instead."),
-        ({"alpha": 1.0}, "The 'alpha' parameter of MislabelDetector must be a number in (0, 1). Got 1.0 instead."),
-        ({"q": 0}, "The 'q' parameter of MislabelDetector must be a number in (0, 1). Got 0 instead."),
-        ({"noise_rate": 1.0}, "The 'noise_rate' parameter of MislabelDetector must be a number in [0, 1). "
-         "Got 1.0 instead."),
         ({"n_passes": 0}, "The 'n_passes' parameter of MislabelDetector must be an int >= 1. Got 0 instead."),
         ({"cv": 1}, "The 'cv' parameter of MislabelDetector must be an int >= 2. Got 1 instead."),
         ({"n_neighbors": 2.5}, "The 'n_neighbors' parameter of MislabelDetector must be an int >= 1. "
          "Got 2.5 instead."),
         ({"verbose": -1}, "The 'verbose' parameter of MislabelDetector must be an int >= 0. Got -1 instead."),
-        ({"rule": "budget"}, "The 'budget' parameter of MislabelDetector must be an int >= 1. Got None instead."),
-        ({"rule": "budget", "budget": 81}, "The 'budget' parameter of MislabelDetector is 81, but there are only "
-         "80 rows to flag.\nHint: budget=80 flags them all."),
+        ({"flag": 81}, "Budget(81) asks for more flags than there are labels to flag, 80.\n"
+         "Hint: Budget(80) flags them all."),
         ({"estimator": Perceptron()}, "The 'estimator' parameter of MislabelDetector must be a classifier with "
          "predict_proba. Got Perceptron() instead.\nHint: wrap it, e.g. CalibratedClassifierCV(estimator)."),
         ({"estimator": FrozenEstimator(DummyClassifier())}, "The 'estimator' parameter of MislabelDetector is "
@@ -77,18 +86,18 @@ def test_parameters_are_checked_in_fit(blobs, parameters, message):
          "rows. Got shape (79,)."),
         ({"groups": ["p"] * 80}, "groups passed to MislabelDetector puts all 80 rows into one group, so that none "
          "can vouch for another.\nHint: leave out groups if the rows are independent."),
-        ({"clean": [1, 80]}, "clean passed to MislabelDetector must be a mask of the 80 rows, or row numbers from "
-         "0 to 79. Got shape (2,) of dtype int64."),
-        ({"clean": [-1]}, "clean passed to MislabelDetector must be a mask of the 80 rows, or row numbers from "
+        ({"verified": [1, 80]}, "verified passed to MislabelDetector must be a mask of the 80 rows, or row numbers "
+         "from 0 to 79. Got shape (2,) of dtype int64."),
+        ({"verified": [-1]}, "verified passed to MislabelDetector must be a mask of the 80 rows, or row numbers from "
          "0 to 79. Got shape (1,) of dtype int64."),
-        ({"clean": [True, False]}, "clean passed to MislabelDetector must be a mask of the 80 rows, or row numbers "
-         "from 0 to 79. Got shape (2,) of dtype bool."),
-        ({"clean": np.zeros(80, dtype=bool)}, "clean passed to MislabelDetector marks none of the 80 rows.\n"
-         "Hint: mark the rows whose labels have been verified, and leave out clean if there are none."),
-        ({"clean": np.arange(80)}, "clean passed to MislabelDetector marks all of the 80 rows.\n"
-         "Hint: mark the rows whose labels have been verified, and leave out clean if there are none."),
-        ({"rule": "fdr"}, "MislabelDetector with rule='fdr' needs rows whose labels have been verified.\n"
-         "Hint: fit(X, y, clean=rows) with a random sample of right labels, or choose another rule."),
+        ({"verified": [True, False]}, "verified passed to MislabelDetector must be a mask of the 80 rows, or row "
+         "numbers from 0 to 79. Got shape (2,) of dtype bool."),
+        ({"verified": np.zeros(80, dtype=bool)}, "verified passed to MislabelDetector marks none of the 80 rows.\n"
+         "Hint: mark the rows whose labels have been verified, and leave out verified if there are none."),
+        ({"verified": np.arange(80)}, "verified passed to MislabelDetector marks all of the 80 rows.\n"
+         "Hint: mark the rows whose labels have been verified, and leave out verified if there are none."),
+        ({"flag": FDR(0.1)}, "The rule FDR needs rows whose labels have been verified.\n"
+         "Hint: pass verified=rows, a random sample of right labels, or choose another rule."),
         ({"estimator": DummyClassifier(), "proba": HALF}, "MislabelDetector got both an estimator and proba.\n"
          "Hint: pass the estimator to have it cross-validated here, or out-of-fold proba, not both."),
     ],
@@ -100,30 +109,37 @@ def test_data_are_checked(blobs, changes, message):
 
 def test_budget_counts_only_rows_that_may_be_flagged(blobs):
     found = message_of(
-        InvalidParameterError, find_mislabeled, blobs.X, blobs.y, budget=80, clean=np.arange(10)
+        InvalidParameterError, find_mislabeled, blobs.X, blobs.y, flag=80, verified=np.arange(10)
     )
     assert found == (
-        "The 'budget' parameter of MislabelDetector is 80, but there are only 70 rows to flag.\n"
-        "Hint: budget=70 flags them all."
+        "Budget(80) asks for more flags than there are labels to flag, 70.\nHint: Budget(70) flags them all."
     )
 
 
-def test_too_few_rows_for_alpha(blobs):
-    found = message_of(InvalidParameterError, find_mislabeled, blobs.X[35:45], blobs.y[35:45], alpha=0.05)
+@pytest.mark.parametrize(
+    ("rule", "arguments", "message"),
+    [
+        (Budget, (0,), "The 'n' parameter of Budget must be an int >= 1. Got 0 instead."),
+        (FalseAlarms, (1.0,), "The 'level' parameter of FalseAlarms must be a number in (0, 1). Got 1.0 instead."),
+        (FDR, (0,), "The 'level' parameter of FDR must be a number in (0, 1). Got 0 instead."),
+    ],
+)  # fmt: skip
+def test_rules_are_checked_when_they_are_made(rule, arguments, message):
+    assert message_of(InvalidParameterError, rule, *arguments) == message
+
+
+def test_noise_rates_are_checked():
+    assert message_of(InvalidParameterError, FalseAlarms, 0.1, noise_rate=1.0) == (
+        "The 'noise_rate' parameter of FalseAlarms must be a number in [0, 1). Got 1.0 instead."
+    )
+
+
+def test_too_few_rows_for_a_share_of_false_alarms(blobs):
+    found = message_of(InvalidParameterError, find_mislabeled, blobs.X[35:45], blobs.y[35:45], flag=0.05)
     assert found == (
         "The 'alpha' parameter of cmd_threshold must be a number in (1 / (N + 1), 1), which for N = 10 scores "
         "begins above 0.09091. Got 0.05 instead.\nHint: pass a larger alpha, or at least 20 scores."
     )
-
-
-def test_parameters_of_several_rules_need_a_rule(blobs):
-    found = message_of(InvalidParameterError, find_mislabeled, blobs.X, blobs.y, alpha=0.1, budget=3)
-    assert found == (
-        "find_mislabeled got parameters of several rules (coverage, budget) and no rule.\n"
-        "Hint: pass rule=, or only one of alpha or noise_rate (coverage), q (fdr) and budget."
-    )
-    result = find_mislabeled(blobs.X, blobs.y, rule="budget", alpha=0.1, budget=3, **FAST)
-    assert result.n_flagged == 3
 
 
 def test_missing_values_in_an_array_are_refused(blobs):
@@ -138,7 +154,7 @@ def test_new_rows_are_checked(blobs):
     with pytest.raises(NotFittedError):
         MislabelDetector().predict(blobs.X, blobs.y)
     detector = MislabelDetector(**FAST).fit(blobs.X, blobs.y)
-    check = detector.score_labels
+    check = detector.score_reliability
     assert message_of(InvalidInputError, check, blobs.X[:2, :2], ["left"] * 2) == (
         "X passed to MislabelDetector has 2 features, but 3 were seen in fit."
     )
@@ -179,10 +195,10 @@ def test_label_reliability_is_checked():
 
 
 def test_it_is_an_estimator():
-    detector = MislabelDetector(LogisticRegression(), rule="nonsense", alpha=3)
+    detector = MislabelDetector(LogisticRegression(), flag="nonsense", cv=-3)
     copy = clone(detector)
     assert copy is not detector
-    assert copy.get_params()["alpha"] == 3
+    assert copy.get_params()["cv"] == -3
     assert copy.set_params(estimator__C=2.0).estimator.C == 2.0
 
 
@@ -193,12 +209,12 @@ def test_it_is_an_estimator():
 )
 def test_labels_of_any_kind(blobs, names):
     y = np.array(names)[(blobs.y == "right").astype(int)]
-    result = find_mislabeled(blobs.X, y, budget=2, **FAST)
+    result = find_mislabeled(blobs.X, y, flag=2, **FAST)
     assert np.flatnonzero(result.mask).tolist() == [3, 50]
     assert result.given.dtype == result.suggested.dtype == result.classes.dtype == y.dtype
     np.testing.assert_array_equal(result.given, y)
     assert result.suggested[3] == names[0]
-    as_list = find_mislabeled(blobs.X.tolist(), y.tolist(), budget=2, **FAST)
+    as_list = find_mislabeled(blobs.X.tolist(), y.tolist(), flag=2, **FAST)
     np.testing.assert_array_equal(as_list.scores, result.scores)
 
 
@@ -222,7 +238,7 @@ def test_twenty_six_classes():
     y = np.repeat(letters, 8)
     X = 4.0 * np.repeat(rng.normal(size=(26, 6)), 8, axis=0) + 0.5 * rng.normal(size=(208, 6))
     y[100] = "a"
-    result = find_mislabeled(X, y, budget=1, n_passes=1)
+    result = find_mislabeled(X, y, flag=1, n_passes=1)
     assert result.trust.shape == (208, 26)
     assert np.flatnonzero(result.mask).tolist() == [100]
     assert result.suggested[100] == "m"
@@ -231,7 +247,7 @@ def test_twenty_six_classes():
 def test_a_class_with_one_row_is_suspicious_and_says_why(blobs):
     y = blobs.true.astype("U9")
     y[5] = "lfet"
-    result = find_mislabeled(blobs.X, y, budget=1)
+    result = find_mislabeled(blobs.X, y, flag=1)
     assert np.flatnonzero(result.mask).tolist() == [5]
     assert result.suggested[5] == "left"
     assert result.reasons[5][0] == "only row of class 'lfet'"
@@ -253,7 +269,7 @@ def test_classes_of_one_row_only_say_nothing(blobs):
 def test_few_rows(n, settings):
     rng = np.random.default_rng(n)
     y = np.arange(n) % 2
-    result = find_mislabeled(rng.normal(size=(n, 2)), y, budget=n, **settings)
+    result = find_mislabeled(rng.normal(size=(n, 2)), y, flag=n, **settings)
     assert np.isfinite(result.trust).all()
     assert np.isfinite(result.scores).all()
     assert all(result.reasons)
@@ -262,7 +278,7 @@ def test_few_rows(n, settings):
 def test_constant_and_huge_features_do_no_harm(blobs):
     X = np.column_stack([blobs.X, np.full(80, 7.0)])
     for rows in (X, X * 1e100):
-        result = find_mislabeled(rows, blobs.y, budget=2, n_passes=1)
+        result = find_mislabeled(rows, blobs.y, flag=2, n_passes=1)
         assert np.flatnonzero(result.mask).tolist() == [3, 50]
     # Nothing but constants, and told not to mind: finite, and no error.
     said = find_mislabeled(np.ones((80, 2)), blobs.y, duplicates="ignore", n_passes=1)
@@ -295,12 +311,12 @@ def test_tables_become_vectors(blobs):
     frame = pandas.DataFrame(blobs.X, columns=["a", "b", "c"])
     frame["color"] = np.where(blobs.true == "left", "red", "blue")
     frame.loc[10, "a"] = np.nan
-    detector = MislabelDetector(rule="budget", budget=2, own_models=False).fit(frame, blobs.y)
+    detector = MislabelDetector(flag=2, own_models=False).fit(frame, blobs.y)
     assert detector.n_features_in_ == 4
     assert np.flatnonzero(detector.result_.mask).tolist() == [3, 50]
-    again = find_mislabeled(polars.from_pandas(frame), blobs.y, budget=2, own_models=False)
+    again = find_mislabeled(polars.from_pandas(frame), blobs.y, flag=2, own_models=False)
     np.testing.assert_allclose(again.scores, detector.result_.scores)
-    objects = find_mislabeled(frame.to_numpy(dtype=object), blobs.y, budget=2, own_models=False)
+    objects = find_mislabeled(frame.to_numpy(dtype=object), blobs.y, flag=2, own_models=False)
     np.testing.assert_allclose(objects.scores, detector.result_.scores)
     near = frame[:2].assign(b=frame["b"][:2] + 0.05)
     assert detector.predict(near, ["right", "left"]).tolist() == [True, False]
@@ -326,7 +342,7 @@ def test_an_estimator_sees_the_table_itself(blobs):
 
 def test_sparse_rows(blobs):
     X = sparse.csr_matrix(np.maximum(blobs.X, 0))
-    detector = MislabelDetector(LogisticRegression(), rule="budget", budget=2, **FAST).fit(X, blobs.y)
+    detector = MislabelDetector(LogisticRegression(), flag=2, **FAST).fit(X, blobs.y)
     assert np.flatnonzero(detector.result_.mask).tolist() == [3, 50]
     assert detector.predict(X[:2] * 1.05, ["right", "left"]).tolist() == [True, False]
 
@@ -347,15 +363,11 @@ def test_missing_labels_are_named(blobs, missing):
 
 
 def test_whole_numbers_are_row_numbers_not_a_mask(blobs):
-    message = message_of(InvalidInputError, find_mislabeled, blobs.X, blobs.y, clean=[1] * 30 + [0] * 50)
+    message = message_of(InvalidInputError, find_mislabeled, blobs.X, blobs.y, verified=[1] * 30 + [0] * 50)
     assert message == (
-        "clean passed to MislabelDetector names the same row more than once.\n"
+        "verified passed to MislabelDetector names the same row more than once.\n"
         "Hint: whole numbers are row numbers; pass booleans for a mask."
     )
-
-
-def test_a_noise_rate_asks_for_the_coverage_rule(blobs):
-    assert find_mislabeled(blobs.X, blobs.y, noise_rate=0.1, **FAST).rule == "coverage"
 
 
 def test_probabilities_that_are_none_are_refused(blobs):
@@ -370,7 +382,7 @@ def test_probabilities_that_are_none_are_refused(blobs):
 
 
 def test_it_reports_its_steps(blobs, capsys):
-    find_mislabeled(blobs.X, blobs.y, verbose=1, budget=2, estimator=DummyClassifier(), **FAST)
+    find_mislabeled(blobs.X, blobs.y, verbose=1, flag=2, estimator=DummyClassifier(), **FAST)
     assert capsys.readouterr().out == (
         "[MislabelDetector] classifier cross-validated, accuracy 0.500\n"
         "[MislabelDetector] pass 1 of 2: 80 of 80 rows reliable\n"
@@ -383,5 +395,5 @@ def test_it_reports_its_steps(blobs, capsys):
 
 def test_random_state_may_be_a_generator_or_none(blobs):
     for seed in (np.random.RandomState(0), None):
-        result = find_mislabeled(blobs.X, blobs.y, random_state=seed, budget=2, n_passes=1)
+        result = find_mislabeled(blobs.X, blobs.y, random_state=seed, flag=2, n_passes=1)
         assert np.flatnonzero(result.mask).tolist() == [3, 50]

@@ -88,7 +88,7 @@ def test_neighbors_alone_and_own_models_alone_find_errors(digits):
 
 def test_boosting_joins(blobs):
     plain = find_mislabeled(blobs.X, blobs.y, n_passes=1, own_models=True)
-    result = find_mislabeled(blobs.X, blobs.y, n_passes=1, boosting=True, budget=2)
+    result = find_mislabeled(blobs.X, blobs.y, n_passes=1, boosting=True, flag=2)
     assert not np.array_equal(plain.scores, result.scores)
     assert np.flatnonzero(result.mask).tolist() == [3, 50]
     assert "boosting prefers 'left' (" in " ".join(result.reasons[3])
@@ -108,19 +108,19 @@ def test_an_estimator_is_cross_validated_here(digits):
 def test_new_rows_are_judged_against_the_fitted_ones(digits):
     detector = MislabelDetector(GaussianNB(var_smoothing=1e-2)).fit(digits.X, digits.y)
     flipped = (digits.y_new + 3) % 10
-    right, wrong = (detector.score_labels(digits.X_new, y) for y in (digits.y_new, flipped))
+    right, wrong = (detector.score_reliability(digits.X_new, y) for y in (digits.y_new, flipped))
     assert roc_auc_score(np.repeat([1, 0], 200), np.concatenate([right, wrong])) > 0.99
     assert detector.predict(digits.X_new, flipped).mean() > 0.8
     assert detector.predict(digits.X_new, digits.y_new).mean() < 0.05
     np.testing.assert_array_equal(detector.predict(digits.X_new, flipped), wrong < detector.result_.threshold)
     # A row's score does not depend on which others are asked about.
-    np.testing.assert_allclose(detector.score_labels(digits.X_new[:7], flipped[:7]), wrong[:7])
+    np.testing.assert_allclose(detector.score_reliability(digits.X_new[:7], flipped[:7]), wrong[:7])
 
 
 def test_new_rows_take_probabilities_if_fit_did(detector, digits):
     model = LogisticRegression(C=0.05).fit(digits.X, digits.y)
-    scores = detector.score_labels(digits.X_new, digits.y_new, proba=model.predict_proba(digits.X_new))
-    against = detector.score_labels(
+    scores = detector.score_reliability(digits.X_new, digits.y_new, proba=model.predict_proba(digits.X_new))
+    against = detector.score_reliability(
         digits.X_new, digits.y_new, proba=model.predict_proba(digits.X_new)[:, ::-1]
     )
     assert scores.mean() > against.mean()

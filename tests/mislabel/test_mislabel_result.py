@@ -16,7 +16,7 @@ from neighboragg.persistence import write_record
 def result(blobs):
     X = blobs.X.copy()
     X[20] += 40.0
-    return find_mislabeled(X, blobs.y, budget=3, n_neighbors=10)
+    return find_mislabeled(X, blobs.y, flag=3, n_neighbors=10)
 
 
 def test_fields_fit_together(result, blobs):
@@ -47,7 +47,7 @@ def test_reasons_name_what_speaks_against_the_label(result, blobs):
     assert "isolated row" in result.reasons[20]
     assert "isolated row" not in result.reasons[3]
     proba = np.where(blobs.true[:, None] == ["left", "right"], 0.9, 0.1)
-    said = find_mislabeled(blobs.X, blobs.y, proba=proba, own_models=False, budget=80)
+    said = find_mislabeled(blobs.X, blobs.y, proba=proba, own_models=False, flag=80)
     assert said.reasons[3][1] == "classifier prefers 'left' (0.90)"
     # A good label, flagged only because everything is.
     trusted = said.label_trust[0]
@@ -57,7 +57,7 @@ def test_reasons_name_what_speaks_against_the_label(result, blobs):
 def test_summary_says_it_in_words(blobs):
     y = blobs.true.copy()
     y[[3, 4, 50]] = ["right", "right", "left"]
-    result = find_mislabeled(blobs.X, y, budget=3, own_models=False, n_neighbors=4)
+    result = find_mislabeled(blobs.X, y, flag=3, own_models=False, n_neighbors=4)
     first, second, third = result.ranking[:3]
     lines = result.summary().splitlines()
     assert lines[:6] == [
@@ -126,7 +126,7 @@ def test_frame_needs_pandas(result, monkeypatch):
 @pytest.mark.parametrize("labels", ["str", "object", "int"])
 def test_saved_and_loaded_it_is_the_same(blobs, tmp_path, labels):
     y = (blobs.y == "left").astype(int) if labels == "int" else blobs.y.astype(labels)
-    result = find_mislabeled(blobs.X, y, own_models=False, alpha=0.1)
+    result = find_mislabeled(blobs.X, y, own_models=False, flag=0.1)
     result.save(tmp_path / "result.nagg")
     again = MislabelResult.load(tmp_path / "result.nagg")
     for name in MislabelResult.__dataclass_fields__:
@@ -140,7 +140,7 @@ def test_saved_and_loaded_it_is_the_same(blobs, tmp_path, labels):
 
 
 def test_an_infinite_threshold_survives(blobs, tmp_path):
-    find_mislabeled(blobs.X, blobs.y, own_models=False, budget=80).save(tmp_path / "all.nagg")
+    find_mislabeled(blobs.X, blobs.y, own_models=False, flag=80).save(tmp_path / "all.nagg")
     assert MislabelResult.load(tmp_path / "all.nagg").threshold == np.inf
 
 

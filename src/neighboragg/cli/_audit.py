@@ -21,7 +21,7 @@ from neighboragg.cli._labeled import (
 from neighboragg.cli._vectors import read_matrix, read_proba, text_columns, text_vectors
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError
 from neighboragg.features import TabularFeatures
-from neighboragg.mislabel import MislabelResult, find_mislabeled
+from neighboragg.mislabel import Budget, Estimated, FalseAlarms, FlagRule, MislabelResult, find_mislabeled
 from neighboragg.review import DecisionStore, ReviewSet, build_review_set, save_review_set
 
 __all__ = ["audit"]
@@ -46,10 +46,10 @@ def audit(
     image: Annotated[
         str, typer.Option(help="Column of image paths to show in the review; judge by --embeddings.")
     ] = "",
-    alpha: Annotated[
+    budget: Annotated[int | None, typer.Option(help="Flag this many rows.")] = None,
+    false_alarms: Annotated[
         float | None, typer.Option(help="Flag at most this share of the correctly labeled rows.")
     ] = None,
-    budget: Annotated[int | None, typer.Option(help="Flag this many rows.")] = None,
     sample: Annotated[
         int | None, typer.Option(min=2, help="Judge this many rows drawn at random, instead of all.")
     ] = None,
@@ -86,7 +86,9 @@ def audit(
     with console.status(f"Judging {len(judged):,} labels"):
         X, opinion = _vectors(frame, labels[judged], text, matrix, seed)
         said = opinion if said is None else said
-        result = find_mislabeled(X, labels[judged], proba=said, alpha=alpha, budget=budget, random_state=seed)
+        result = find_mislabeled(
+            X, labels[judged], proba=said, flag=_rule(budget, false_alarms), random_state=seed
+        )
     review_set = build_review_set(
         _shown(frame, text, image), result, n_random=n_random, title=f"Labels of {file.name}", random_state=seed,
         rows=judged, n_rows=len(table),
@@ -102,6 +104,15 @@ def audit(
         soft_wrap=True,
         markup=False,
     )
+
+
+def _rule(budget: int | None, false_alarms: float | None) -> FlagRule:
+    """What to flag."""
+    if budget is not None and false_alarms is not None:
+        raise InvalidParameterError("--budget and --false-alarms exclude each other; pass one of them.")
+    if budget is not None:
+        return Budget(budget)
+    return Estimated() if false_alarms is None else FalseAlarms(false_alarms)
 
 
 def _check_output(file: Path, output: Path) -> None:

@@ -1,4 +1,4 @@
-"""Wrong labels: the detector, conformal rules, noise rates, and intervals from reviewed rows."""
+"""Wrong labels: the detector, rules for what to flag, noise rates, and intervals from reviewed rows."""
 
 from neighboragg.mislabel._conformal import (
     benjamini_hochberg,
@@ -12,13 +12,20 @@ from neighboragg.mislabel._intervals import clopper_pearson, errors_left_interva
 from neighboragg.mislabel._noise_rate import (
     confident_count,
     confident_joint,
-    noise_rate_from_confident_joint,
     noise_rate_from_trust,
 )
 from neighboragg.mislabel._reliability import label_reliability
 from neighboragg.mislabel._result import MislabelResult
+from neighboragg.mislabel.rules import FDR, Budget, Estimated, FalseAlarms, FlagRule, Flags, JudgedLabels
 
 __all__ = [
+    "FDR",
+    "Budget",
+    "Estimated",
+    "FalseAlarms",
+    "FlagRule",
+    "Flags",
+    "JudgedLabels",
     "MislabelDetector",
     "MislabelResult",
     "benjamini_hochberg",
@@ -31,7 +38,6 @@ __all__ = [
     "errors_left_interval",
     "find_mislabeled",
     "label_reliability",
-    "noise_rate_from_confident_joint",
     "noise_rate_from_trust",
     "precision_interval",
 ]

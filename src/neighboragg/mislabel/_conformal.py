@@ -123,14 +123,14 @@ def cmd_flags(scores: ArrayLike, *, alpha: float, noise_rate: float = 0.0) -> Bo
     return values < _threshold(values, alpha, noise_rate, "cmd_flags")
 
 
-def conformal_p_values(scores: ArrayLike, clean_scores: ArrayLike) -> FloatArray:
+def conformal_p_values(scores: ArrayLike, verified_scores: ArrayLike) -> FloatArray:
     """P-value of each label against a sample of labels known to be correct; small is suspicious.
 
     Parameters
     ----------
     scores : array-like of shape (n,)
         Trust in the labels to test; low is suspicious.
-    clean_scores : array-like of shape (m,)
+    verified_scores : array-like of shape (m,)
         The same trust for rows whose labels have been verified.
 
     Returns
@@ -146,12 +146,12 @@ def conformal_p_values(scores: ArrayLike, clean_scores: ArrayLike) -> FloatArray
     -----
     :math:`p_i = (1 + \\#\\{j : c_j \\le s_i\\}) / (m + 1)`.
 
-    If the score of a correctly labeled row is exchangeable with the clean ones (same source of rows, same
+    If the score of a correctly labeled row is exchangeable with the verified ones (same source of rows, same
     scoring function, neither of them used to fit it), then P(p_i ≤ u) ≤ u for every u. Ties count against
     the suspicion, so this holds for scores that tie as well.
 
     No p-value is smaller than 1 / (m + 1): to find k wrong labels among n at false discovery rate q, the
-    clean sample needs at least n / (kq) - 1 rows.
+    verified sample needs at least n / (kq) - 1 rows.
 
     References
     ----------
@@ -162,13 +162,13 @@ def conformal_p_values(scores: ArrayLike, clean_scores: ArrayLike) -> FloatArray
     --------
     >>> import numpy as np
     >>> from neighboragg.mislabel import conformal_p_values
-    >>> clean = np.random.default_rng(0).uniform(size=999)
-    >>> conformal_p_values([-1.0, 0.5, 2.0], clean).round(3)
+    >>> verified = np.random.default_rng(0).uniform(size=999)
+    >>> conformal_p_values([-1.0, 0.5, 2.0], verified).round(3)
     array([0.001, 0.473, 1.   ])
     """
     values = check_scores(scores, "scores", "conformal_p_values", minimum=0)
-    clean = np.sort(check_scores(clean_scores, "clean_scores", "conformal_p_values"))
-    return (1.0 + np.searchsorted(clean, values, side="right")) / (len(clean) + 1.0)
+    verified = np.sort(check_scores(verified_scores, "verified_scores", "conformal_p_values"))
+    return (1.0 + np.searchsorted(verified, values, side="right")) / (len(verified) + 1.0)
 
 
 def benjamini_hochberg(p_values: ArrayLike, *, q: float) -> BoolArray:
@@ -190,9 +190,9 @@ def benjamini_hochberg(p_values: ArrayLike, *, q: float) -> BoolArray:
     Notes
     -----
     With p-values of :func:`conformal_p_values`, E[false flags / max(flags, 1)] ≤ q · (share of correct
-    labels), if each correct label's score is exchangeable with the clean scores given the scores of all other
-    tested rows. P-values that share one clean sample are dependent, but in the harmless direction [2]_; ties
-    do no harm. The bound is on the average over data sets, clean sample included: the share in one data set
+    labels), if each correct label's score is exchangeable with the verified scores given the scores of all other
+    tested rows. P-values that share one verified sample are dependent, but in the harmless direction [2]_; ties
+    do no harm. The bound is on the average over data sets, verified sample included: the share in one data set
     can be larger. The method is also valid for independent p-values [1]_.
 
     References
@@ -220,7 +220,7 @@ def benjamini_hochberg(p_values: ArrayLike, *, q: float) -> BoolArray:
         raise InvalidInputError(
             "p_values passed to benjamini_hochberg must lie in [0, 1]. "
             f"Got {values[outside][0]:g} at position {int(outside.argmax())}.\n"
-            "Hint: turn scores into p-values with conformal_p_values(scores, clean_scores)."
+            "Hint: turn scores into p-values with conformal_p_values(scores, verified_scores)."
         )
     ordered = np.sort(values)
     n = len(ordered)

@@ -17,40 +17,28 @@ from neighboragg._validation import (
     check_integer,
     check_labels,
     check_proba,
-    check_real,
     check_same_length,
     encode_labels,
 )
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
+from neighboragg.exceptions import InvalidInputError, TrustWarning
+from neighboragg.mislabel._build_result import build_result
 from neighboragg.mislabel._groups import Kinship, deal_folds, find_kin, mostly_known
 from neighboragg.mislabel._inputs import (
     RowVectors,
     check_classes,
-    check_clean,
     check_estimator,
     check_groups,
+    check_verified,
     is_table,
 )
-from neighboragg.mislabel._judgment import judge
 from neighboragg.mislabel._label_trust import LabeledRows, fit_label_trust
 from neighboragg.mislabel._misuse import looks_in_sample
-from neighboragg.mislabel._noise_rate import confident_count, noise_rate_from_trust
 from neighboragg.mislabel._opinions import CrossFitted, cross_fit
 from neighboragg.mislabel._reliability import RELIABILITIES, reliability_scores
 from neighboragg.mislabel._result import MislabelResult
-from neighboragg.mislabel._rules import (
-    RULES,
-    Decision,
-    flag_budget,
-    flag_coverage,
-    flag_discoveries,
-    flag_estimated,
-)
+from neighboragg.mislabel.rules import FlagRule, JudgedLabels, as_rule
 
 __all__ = ["MislabelDetector"]
-
-# Estimates above this are no estimates; the coverage rule is not defined at 1.
-MOST_NOISE = 0.99
 
 
 class MislabelDetector(BaseEstimator):
@@ -61,16 +49,10 @@ class MislabelDetector(BaseEstimator):
     estimator : classifier with `predict_proba`, default=None
         Cross-validated in :meth:`fit` for its opinion on every row. None asks the neighbors and own models
         only, and the probabilities passed to :meth:`fit`, if any.
-    rule : {"estimated", "coverage", "fdr", "budget"}, default="estimated"
-        Which scores are flagged; see Notes.
-    alpha : float, default=0.05
-        For ``"coverage"``: share of the correctly labeled rows that may be flagged.
-    noise_rate : float, default=None
-        For ``"coverage"``: share of wrong labels, or an upper bound of it. None estimates it.
-    q : float, default=0.1
-        For ``"fdr"``: expected share of false alarms among the flags.
-    budget : int, default=None
-        For ``"budget"``: number of rows to flag.
+    flag : FlagRule, "estimated", int or float, default="estimated"
+        What to flag: :class:`Estimated`, :class:`Budget`, :class:`FalseAlarms` or :class:`FDR`, or a rule of your
+        own. Short forms: ``"estimated"``, an int for the number of labels to flag (:class:`Budget`), a float in
+        (0, 1) for the share of the right labels that may be flagged (:class:`FalseAlarms`).
     reliability : {"margin", "difference", "trust", "paper"}, default="margin"
         Score of a label; see :func:`label_reliability`.
     n_passes : int, default=2
@@ -114,18 +96,6 @@ class MislabelDetector(BaseEstimator):
     pool; distances are taken to rows above 1/2 only. The geometric mean of the passes, with one temperature, is
     the label trust. Class-wise distances take 16 · n · n_classes · n_neighbors bytes.
 
-    *Rules.* With low scores suspicious:
-
-    - ``"estimated"`` flags as many of the lowest scores as confident counting (:func:`confident_count`) on the
-      trust finds rows that confidently look like another class. No promise.
-    - ``"coverage"``, the paper's, flags at most a share alpha of the right labels, whatever the data, and about
-      that many: alpha is a false-alarm rate, not a precision. See :func:`cmd_threshold`.
-    - ``"fdr"`` needs rows with verified labels (`clean`), a random sample of the right ones. Conformal p-values
-      against those and the step-up rule of Benjamini and Hochberg keep the expected share of false alarms among
-      the flags below q. The verified rows take part in the fit like any other, which makes their scores
-      exchangeable with those of other right labels.
-    - ``"budget"`` flags the given number of lowest scores.
-
     *Rows that must not vouch for each other.* Rows of one group, and identical rows, are never neighbors of one
     another and always in the same fold; out-of-bag trees, which cannot keep them apart, are then replaced by
     out-of-fold ones. Probabilities passed to :meth:`fit` should come from such folds as well.
@@ -161,11 +131,7 @@ class MislabelDetector(BaseEstimator):
         self,
         estimator: Any = None,
         *,
-        rule: str = "estimated",
-        alpha: float = 0.05,
-        noise_rate: float | None = None,
-        q: float = 0.1,
-        budget: int | None = None,
+        flag: FlagRule | str | float = "estimated",
         reliability: str = "margin",
         n_passes: int = 2,
         own_models: bool = True,
@@ -178,11 +144,7 @@ class MislabelDetector(BaseEstimator):
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
-        self.rule = rule
-        self.alpha = alpha
-        self.noise_rate = noise_rate
-        self.q = q
-        self.budget = budget
+        self.flag = flag
         self.reliability = reliability
         self.n_passes = n_passes
         self.own_models = own_models
@@ -201,7 +163,7 @@ class MislabelDetector(BaseEstimator):
         *,
         proba: ArrayLike | None = None,
         groups: ArrayLike | None = None,
-        clean: ArrayLike | None = None,
+        verified: ArrayLike | None = None,
     ) -> Self:
         """Judge the label of every row.
 
@@ -218,15 +180,15 @@ class MislabelDetector(BaseEstimator):
             with `estimator`.
         groups : array-like of shape (n,), default=None
             Rows of one group (a patient, a video, a source) do not vouch for each other.
-        clean : array-like of bool of shape (n,) or of int, default=None
+        verified : array-like of bool of shape (n,) or of int, default=None
             Mask or numbers of rows whose labels have been verified to be right. They are never flagged, and
-            p-values are taken against them. Needed for ``rule="fdr"``.
+            p-values are taken against them. Needed for :class:`FDR`.
 
         Returns
         -------
         self : MislabelDetector
         """
-        self._judge(X, y, proba, groups, clean, keep_models=True)
+        self._judge(X, y, proba, groups, verified, keep_models=True)
         return self
 
     def _judge(
@@ -235,20 +197,21 @@ class MislabelDetector(BaseEstimator):
         y: ArrayLike,
         proba: ArrayLike | None,
         groups: ArrayLike | None,
-        clean: ArrayLike | None,
+        verified: ArrayLike | None,
         *,
         keep_models: bool,
     ) -> MislabelResult:
         """Fit; without its own models kept, the detector cannot judge further rows."""
         owner = type(self).__name__
+        self._rule = as_rule(self.flag, owner)
         self._check_params(proba)
         self._vectors = RowVectors(owner)
         rows = self._vectors.fit_transform(X)
         self.n_features_in_ = self._vectors.n_features
         self.classes_, codes = check_classes(y, rows, owner)
         n, n_classes = len(codes), len(self.classes_)
-        verified = np.zeros(n, dtype=bool) if clean is None else check_clean(clean, n, owner)
-        self._check_rule(verified)
+        is_verified = check_verified(verified, n, owner)
+        self._rule.check(is_verified)
         rng = check_random_state(self.random_state)
         kin = self._find_kin(rows, codes, groups)
         folds = deal_folds(codes, kin.groups, self.cv, rng)
@@ -275,22 +238,21 @@ class MislabelDetector(BaseEstimator):
         if proba is not None:
             self._warn_if_in_sample(data)
         scores = self._scores(self._label_trust.trust, codes, said)
-        self._clean_scores = scores[verified]
-        decision = self._decide(self._label_trust.trust, codes, scores, verified)
-        self.result_ = judge(
+        self._verified_scores = scores[is_verified]
+        judged = JudgedLabels(scores, self._label_trust.trust, codes, is_verified)
+        self.result_ = build_result(
             data,
             self._label_trust,
             self.classes_,
-            scores,
-            decision,
-            verified,
-            rule=self.rule,
+            judged,
+            self._rule.flag(judged),
+            rule=self._rule.name,
             notes=kin.notes,
         )
         self._report(f"{self.result_.n_flagged} of {n} labels flagged")
         return self.result_
 
-    def score_labels(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> FloatArray:
+    def score_reliability(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> FloatArray:
         """Reliability of the labels of new rows, judged against the rows passed to :meth:`fit`.
 
         Parameters
@@ -333,28 +295,21 @@ class MislabelDetector(BaseEstimator):
         X : array-like, data frame or sparse matrix of shape (m, n_features)
         y : array-like of shape (m,)
         proba : array-like of shape (m, n_classes), default=None
-            As in :meth:`score_labels`.
+            As in :meth:`score_reliability`.
 
         Returns
         -------
         mask : ndarray of bool of shape (m,)
-            True where the score is below ``result_.threshold``; with ``rule="fdr"``, the discoveries among
-            these rows.
+            True where the score is below ``result_.threshold``; with :class:`FDR`, the discoveries among these
+            rows.
         """
-        scores = self.score_labels(X, y, proba=proba)
-        if self.result_.rule == "fdr":
-            return flag_discoveries(scores, self._clean_scores, self.q).mask
-        return scores < self.result_.threshold
+        scores = self.score_reliability(X, y, proba=proba)
+        return self._rule.flag_new(scores, self.result_.threshold, self._verified_scores)
 
     def _check_params(self, proba: ArrayLike | None) -> None:
         owner = type(self).__name__
-        check_choice(self.rule, "rule", owner, choices=RULES)
         check_choice(self.reliability, "reliability", owner, choices=RELIABILITIES)
         check_choice(self.duplicates, "duplicates", owner, choices=("group", "ignore"))
-        check_real(self.alpha, "alpha", owner, low=0, high=1)
-        check_real(self.q, "q", owner, low=0, high=1)
-        if self.noise_rate is not None:
-            check_real(self.noise_rate, "noise_rate", owner, low=0, high=1, closed="left")
         for name, least in (("n_passes", 1), ("cv", 2), ("n_neighbors", 1), ("verbose", 0)):
             check_integer(getattr(self, name), name, owner, minimum=least)
         if self.estimator is not None:
@@ -363,21 +318,6 @@ class MislabelDetector(BaseEstimator):
                 raise InvalidInputError(
                     f"{owner} got both an estimator and proba.\n"
                     "Hint: pass the estimator to have it cross-validated here, or out-of-fold proba, not both."
-                )
-
-    def _check_rule(self, verified: BoolArray) -> None:
-        owner = type(self).__name__
-        if self.rule == "fdr" and not verified.any():
-            raise InvalidInputError(
-                f"{owner} with rule='fdr' needs rows whose labels have been verified.\n"
-                "Hint: fit(X, y, clean=rows) with a random sample of right labels, or choose another rule."
-            )
-        if self.rule == "budget":
-            budget = check_integer(self.budget, "budget", owner, minimum=1)
-            if budget > (most := int((~verified).sum())):
-                raise InvalidParameterError(
-                    f"The 'budget' parameter of {owner} is {budget}, but there are only {most} rows to flag.\n"
-                    f"Hint: budget={most} flags them all."
                 )
 
     def _find_kin(self, rows: FloatArray, codes: IntArray, groups: ArrayLike | None) -> Kinship:
@@ -446,21 +386,6 @@ class MislabelDetector(BaseEstimator):
                 TrustWarning,
                 stacklevel=4,
             )
-
-    def _decide(
-        self, trust: FloatArray, codes: IntArray, scores: FloatArray, verified: BoolArray
-    ) -> Decision:
-        if self.rule == "budget":
-            return flag_budget(scores, verified, int(self.budget or 0))
-        if self.rule == "coverage":
-            rate = noise_rate_from_trust(trust, codes) if self.noise_rate is None else self.noise_rate
-            return flag_coverage(scores, verified, self.alpha, min(rate, MOST_NOISE))
-        if self.rule == "estimated":
-            return flag_estimated(scores, verified, confident_count(trust[~verified], codes[~verified]))
-        found = flag_discoveries(scores[~verified], scores[verified], self.q)
-        mask = np.zeros(len(codes), dtype=bool)
-        mask[~verified] = found.mask
-        return replace(found, mask=mask)
 
     def _report(self, message: str) -> None:
         if self.verbose:

@@ -11,7 +11,7 @@ from neighboragg._validation import check_labels, check_rows, check_same_length
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features import TabularFeatures
 
-__all__ = ["RowVectors", "check_classes", "check_clean", "check_estimator", "check_groups", "is_table"]
+__all__ = ["RowVectors", "check_classes", "check_estimator", "check_groups", "check_verified", "is_table"]
 
 
 def is_table(X: Any) -> bool:
@@ -95,28 +95,30 @@ def check_groups(groups: ArrayLike, n: int, owner: str) -> IntArray:
     return numbers
 
 
-def check_clean(clean: ArrayLike, n: int, owner: str) -> BoolArray:
-    """Return a mask of the verified rows, from a mask or from row numbers."""
-    values = np.asarray(clean)
+def check_verified(verified: ArrayLike | None, n: int, owner: str) -> BoolArray:
+    """Return a mask of the verified rows, from a mask, from row numbers or from nothing."""
     mask = np.zeros(n, dtype=bool)
+    if verified is None:
+        return mask
+    values = np.asarray(verified)
     if values.dtype.kind == "b" and values.shape == (n,):
         mask |= values
     elif values.dtype.kind in "iu" and values.ndim == 1 and ((values >= 0) & (values < n)).all():
         if len(np.unique(values)) < len(values):
             raise InvalidInputError(
-                f"clean passed to {owner} names the same row more than once.\n"
+                f"verified passed to {owner} names the same row more than once.\n"
                 "Hint: whole numbers are row numbers; pass booleans for a mask."
             )
         mask[values] = True
     else:
         raise InvalidInputError(
-            f"clean passed to {owner} must be a mask of the {n} rows, or row numbers from 0 to {n - 1}. "
+            f"verified passed to {owner} must be a mask of the {n} rows, or row numbers from 0 to {n - 1}. "
             f"Got shape {values.shape} of dtype {values.dtype}."
         )
     if mask.all() or not mask.any():
         raise InvalidInputError(
-            f"clean passed to {owner} marks {'all' if mask.any() else 'none'} of the {n} rows.\n"
-            "Hint: mark the rows whose labels have been verified, and leave out clean if there are none."
+            f"verified passed to {owner} marks {'all' if mask.any() else 'none'} of the {n} rows.\n"
+            "Hint: mark the rows whose labels have been verified, and leave out verified if there are none."
         )
     return mask
 

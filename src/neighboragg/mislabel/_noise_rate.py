@@ -9,7 +9,6 @@ from neighboragg.exceptions import InvalidInputError
 __all__ = [
     "confident_count",
     "confident_joint",
-    "noise_rate_from_confident_joint",
     "noise_rate_from_trust",
 ]
 
@@ -35,7 +34,7 @@ def confident_joint(proba: ArrayLike, y_codes: ArrayLike) -> IntArray:
 
     See Also
     --------
-    noise_rate_from_confident_joint : The share of wrong labels that follows.
+    noise_rate_from_trust : The share of wrong labels that follows.
 
     Notes
     -----
@@ -58,55 +57,6 @@ def confident_joint(proba: ArrayLike, y_codes: ArrayLike) -> IntArray:
     return _joint(values, codes)
 
 
-def noise_rate_from_confident_joint(proba: ArrayLike, y_codes: ArrayLike) -> float:
-    """Estimate the share of wrong labels from out-of-sample probabilities.
-
-    Parameters
-    ----------
-    proba : array-like of shape (n, C)
-        Out-of-sample probabilities of the classes; rows sum to 1.
-    y_codes : array-like of int of shape (n,)
-        Given label of each row as a column of `proba`, 0 to C - 1.
-
-    Returns
-    -------
-    rate : float
-        In ``[0, 1]``.
-
-    See Also
-    --------
-    noise_rate_from_trust : The plain count on trust vectors, without calibration.
-
-    Notes
-    -----
-    Each row i of :func:`confident_joint` is scaled to the number n_i of rows labeled i, the whole to sum 1;
-    the rate is the mass off the diagonal, :math:`1 - \\frac1n \\sum_i n_i C_{ii} / \\sum_j C_{ij}`.
-
-    *Assumptions:* noise depends on the true class only and never makes up half a class; the probabilities are
-    out of sample (a model that has seen the label agrees with it), and good enough that a row of true class j
-    exceeds class j's threshold and no other. The classifier's own errors count as noise otherwise: this is an
-    estimate without a guarantee, in general not an upper bound. Check it with :func:`errors_left_interval` on
-    a reviewed sample before using it as the `noise_rate` of :func:`cmd_threshold`.
-
-    References
-    ----------
-    .. [1] Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels",
-       Journal of Artificial Intelligence Research 70, 2021, section 3.
-
-    Examples
-    --------
-    >>> from neighboragg.mislabel import noise_rate_from_confident_joint
-    >>> noise_rate_from_confident_joint([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]], [0, 0, 0, 1])
-    0.25
-    """
-    values, codes = _check(proba, y_codes, "proba", "noise_rate_from_confident_joint")
-    joint = _joint(values, codes)
-    # A class with rows has a confident one (its most self-confident), so only empty classes need the guard.
-    kept = joint.diagonal() / np.maximum(joint.sum(axis=1), 1)
-    wrong = np.bincount(codes, minlength=len(joint)) * (1.0 - kept)
-    return float(wrong.sum() / len(codes))
-
-
 def confident_count(trust: ArrayLike, y_codes: ArrayLike) -> int:
     """Count the rows whose trust vector is confident of another label than the given one.
 
@@ -126,7 +76,13 @@ def confident_count(trust: ArrayLike, y_codes: ArrayLike) -> int:
     -----
     The rows off the diagonal of :func:`confident_joint`, except those that trust their given label most of
     all (it may miss its own class's high threshold while another class passes a low one). Ties favor the
-    given label. The assumptions are those of :func:`noise_rate_from_confident_joint`.
+    given label.
+
+    *Assumptions:* noise depends on the true class only and never makes up half a class; the trust is out of sample
+    (a model that has seen the label agrees with it), and good enough that a row of true class j exceeds class j's
+    threshold and no other. The models' own errors count as noise otherwise: this is an estimate without a
+    guarantee, in general not an upper bound. Check it with :func:`errors_left_interval` on a reviewed sample before
+    using it as the `noise_rate` of :func:`cmd_threshold`.
 
     References
     ----------
@@ -161,8 +117,7 @@ def noise_rate_from_trust(trust: ArrayLike, y_codes: ArrayLike) -> float:
     Notes
     -----
     :func:`confident_count` divided by n. Rows confident of no class count as correct, so the estimate leans
-    low where classes overlap, and is no upper bound. The assumptions are those of
-    :func:`noise_rate_from_confident_joint`.
+    low where classes overlap, and is no upper bound. The assumptions are those of :func:`confident_count`.
 
     References
     ----------

@@ -67,7 +67,7 @@ class MislabelResult:
     >>> from neighboragg.mislabel import find_mislabeled
     >>> X, y = load_iris(return_X_y=True)
     >>> y[7] = 2
-    >>> result = find_mislabeled(X, y, budget=1)
+    >>> result = find_mislabeled(X, y, flag=1)
     >>> int(result.ranking[0]), int(result.suggested[7])
     (7, 0)
     >>> result.reasons[7][0]

@@ -52,7 +52,7 @@ def build_review_set(
     >>> from neighboragg.mislabel import find_mislabeled
     >>> from neighboragg.review import build_review_set
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> result = find_mislabeled(X.to_numpy(), y.to_numpy(), budget=3)
+    >>> result = find_mislabeled(X.to_numpy(), y.to_numpy(), flag=3)
     >>> review_set = build_review_set(X, result, n_random=10)
     >>> len(review_set.flagged), len(review_set.random)
     (3, 10)

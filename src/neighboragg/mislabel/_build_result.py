@@ -1,28 +1,28 @@
-"""From label trust and a decision to the result that a person reads."""
+"""From label trust and flags to the result that a person reads."""
 
 import numpy as np
 
 from neighboragg._typing import Array, BoolArray, FloatArray
+from neighboragg.mislabel._conformal import conformal_p_values
 from neighboragg.mislabel._label_trust import LabeledRows, LabelTrust
 from neighboragg.mislabel._noise_rate import noise_rate_from_trust
 from neighboragg.mislabel._reasons import reasons_for
 from neighboragg.mislabel._reliability import best_other_class
 from neighboragg.mislabel._result import MislabelResult
-from neighboragg.mislabel._rules import Decision, label_p_values
+from neighboragg.mislabel.rules import Flags, JudgedLabels
 
-__all__ = ["judge"]
+__all__ = ["build_result"]
 
 # Neighbors of the given and of the suggested class that a result keeps.
 N_KEPT_NEIGHBORS = 5
 
 
-def judge(
+def build_result(
     data: LabeledRows,
     fitted: LabelTrust,
     classes: Array,
-    scores: FloatArray,
-    decision: Decision,
-    verified: BoolArray,
+    judged: JudgedLabels,
+    flags: Flags,
     *,
     rule: str,
     notes: tuple[str, ...],
@@ -33,24 +33,24 @@ def judge(
     row = np.arange(len(codes))
     kept = slice(N_KEPT_NEIGHBORS)
     return MislabelResult(
-        mask=decision.mask,
-        scores=scores,
-        p_values=label_p_values(scores, verified),
+        mask=flags.mask,
+        scores=judged.scores,
+        p_values=label_p_values(judged.scores, judged.verified),
         given=classes[codes],
         suggested=classes[other],
         label_trust=trust[row, codes],
         suggested_trust=trust[row, other],
         trust=trust,
         classes=classes,
-        reasons=_reasons(data, fitted, classes, decision.mask),
-        threshold=decision.threshold,
+        reasons=_reasons(data, fitted, classes, flags.mask),
+        threshold=flags.threshold,
         rule=rule,
         noise_rate=noise_rate_from_trust(trust, codes),
         given_neighbors=fitted.rows[row, codes, kept],
         given_distances=fitted.distances[row, codes, kept],
         suggested_neighbors=fitted.rows[row, other, kept],
         suggested_distances=fitted.distances[row, other, kept],
-        promise=decision.promise,
+        promise=flags.promise,
         notes=notes,
     )
 
@@ -76,3 +76,15 @@ def _reasons(
     for i, reason in zip(flagged, found, strict=True):
         reasons[i] = reason
     return tuple(reasons)
+
+
+def label_p_values(scores: FloatArray, verified: BoolArray) -> FloatArray:
+    """P-value of each label against verified ones, or against all others if none is verified.
+
+    A row that is itself in the sample is compared with the rest of it.
+    """
+    sample = verified if verified.any() else np.ones(len(scores), dtype=bool)
+    p_values = conformal_p_values(scores, scores[sample])
+    # (1 + #{c_j ≤ s}) / (m + 1), without the row itself among the m.
+    m = int(sample.sum())
+    return np.where(sample, (p_values * (m + 1) - 1) / m, p_values)
