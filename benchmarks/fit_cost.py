@@ -17,7 +17,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import StandardScaler
 
 from _record import save
-from neighboragg.bench import ALL_METHODS, ENTRANTS, load_matrix, make_cell
+from neighboragg.bench import ENTRANTS, load_matrix, make_cell
+from neighboragg.bench.paper import ALL_METHODS
 from neighboragg.exceptions import DatasetNotFoundError
 from neighboragg.methods import NeighborAgg
 

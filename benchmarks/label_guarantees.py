@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from _record import save
-from neighboragg.bench import mislabel_rows
+from neighboragg.bench.paper import noise_rows
 from neighboragg.datasets import add_label_noise
 from neighboragg.mislabel import (
     MislabelDetector,
@@ -37,7 +37,7 @@ N_JUDGED, N_NEW, N_VERIFIED = 2000, 1000, 300
 
 def repetition(cell: tuple[str, str, float, int]) -> list[dict[str, Any]]:
     name, noise, rate, seed = cell
-    X, truth = mislabel_rows(name, seed)
+    X, truth = noise_rows(name, seed)
     X, truth = X[: N_JUDGED + N_NEW], truth[: N_JUDGED + N_NEW]
     noisy = add_label_noise(truth, rate=rate, kind=noise, X=X, random_state=seed)
     y, wrong = np.asarray(noisy.y), noisy.mask

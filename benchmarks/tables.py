@@ -11,28 +11,20 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from neighboragg.bench import (
+from neighboragg.bench import BEST, COMPARED, DEFAULT, PAPER_METHOD, Comparison, Grid, ResultStore
+from neighboragg.bench.paper import (
     ABLATION_SETS,
     ALL_METHODS,
-    DEFAULT,
     PAPER_BASES,
-    PAPER_METHOD,
-    TABLE1,
     TABLE1_BASES,
+    TABLE1_PRINTED,
     TABLE1_SETS,
-    Grid,
-    ResultStore,
-    difference_table,
-    mean_table,
-    mislabel_grids,
-    result_table,
-    to_markdown,
+    LabelNoiseResults,
 )
 from neighboragg.mislabel import clopper_pearson
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-BEST = "Pool + opinions"
 PAPER_BASELINES = ("Confidence", "TempScaling", "TopLabel", "TCP", "TrustScore")
 
 
@@ -42,6 +34,10 @@ def read(name: str) -> list[dict[str, Any]]:
 
 def tabular_rows() -> list[dict[str, Any]]:
     return ResultStore(RESULTS / "tabular.jsonl").rows
+
+
+def seven_sets() -> Comparison:
+    return Comparison(tabular_rows(), ABLATION_SETS, PAPER_BASES, ALL_METHODS)
 
 
 def quality() -> str:
@@ -86,10 +82,9 @@ def tiny() -> str:
 
 def tabular() -> str:
     """Means over the seven data sets of the paper and every method."""
-    rows = tabular_rows()
-    grid = mean_table(rows, ABLATION_SETS, PAPER_BASES, ALL_METHODS)
-    seeds = len({row["seed"] for row in rows})
-    return f"{to_markdown(grid)}\n{seeds} seeds; every cell is in [docs/results.md](docs/results.md)."
+    comparison = seven_sets()
+    seeds = len({row["seed"] for row in comparison.rows})
+    return f"{comparison.means().to_markdown()}\n{seeds} seeds; every cell is in [docs/results.md](docs/results.md)."
 
 
 def search() -> str:
@@ -135,7 +130,7 @@ def beside_prototype() -> str:
     header = ["cell"]
     for method in ("Confidence", PAPER_METHOD, DEFAULT, BEST):
         header += [method, "prototype"]
-    return to_markdown(Grid("AUROC / AP of errors, %: ours and the prototype's", header, lines))
+    return Grid("AUROC / AP of errors, %: ours and the prototype's", header, lines).to_markdown()
 
 
 def exceptions_to_the_paper() -> str:
@@ -170,20 +165,15 @@ def losses() -> str:
 
 
 def table1() -> str:
-    grids = result_table(tabular_rows(), TABLE1_SETS, TABLE1_BASES, TABLE1)
-    grids.append(difference_table(tabular_rows(), TABLE1_SETS, TABLE1_BASES, TABLE1, DEFAULT))
-    grids.append(difference_table(tabular_rows(), TABLE1_SETS, TABLE1_BASES, TABLE1, BEST))
-    return "\n".join(to_markdown(grid) for grid in grids)
+    """Every cell beside the paper's, and gains."""
+    comparison = Comparison(tabular_rows(), TABLE1_SETS, TABLE1_BASES, COMPARED, printed=TABLE1_PRINTED)
+    grids = [*comparison.by_base(), *(comparison.gains(method) for method in (DEFAULT, BEST))]
+    return "\n".join(grid.to_markdown() for grid in grids)
 
 
 def ablation() -> str:
-    rows = tabular_rows()
-    grids = [
-        mean_table(rows, ABLATION_SETS, PAPER_BASES, ALL_METHODS),
-        difference_table(rows, ABLATION_SETS, PAPER_BASES, ALL_METHODS, DEFAULT),
-        difference_table(rows, ABLATION_SETS, PAPER_BASES, ALL_METHODS, BEST),
-    ]
-    return "\n".join(to_markdown(grid) for grid in grids)
+    """Means over the seven data sets, and gains."""
+    return "\n".join(grid.to_markdown() for grid in seven_sets().summaries())
 
 
 def selective() -> str:
@@ -222,8 +212,8 @@ def fit_cost() -> str:
 
 def mislabel() -> str:
     """Who finds labels that were made wrong on purpose."""
-    grids = mislabel_grids(ResultStore(RESULTS / "mislabel.jsonl").rows)
-    return "\n".join(to_markdown(grid) for grid in grids)
+    results = LabelNoiseResults(ResultStore(RESULTS / "mislabel.jsonl").rows)
+    return "\n".join(grid.to_markdown() for grid in results.tables())
 
 
 def network_settings() -> str:

@@ -1,8 +1,9 @@
 """`neighboragg bench`: the paper's tables and figures, and the same comparison on a user's data."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -16,9 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from neighboragg import bench as comparisons
-from neighboragg.bench import Grid, ResultStore
-from neighboragg.bench._run import Computable, file_digest
+from neighboragg.bench import Results, compare, paper
 
 __all__ = ["bench"]
 
@@ -36,53 +35,35 @@ DEFAULT_FOLDER = Path("bench-results")
 @bench.command()
 def table1(seeds: Seeds = 5, jobs: Jobs = -1, output: Folder = DEFAULT_FOLDER, bases: Names = "") -> None:
     """Three data sets × LR, RF, MLP and boosting × all methods, beside the paper's Table 1."""
-    chosen = _chosen(bases, comparisons.TABLE1_BASES)
-    store = _run(
-        output / "tabular.jsonl",
-        comparisons.plan(comparisons.TABLE1_SETS, chosen, seeds, comparisons.ALL_METHODS),
-        jobs,
-    )
-    grids = comparisons.result_table(store.rows, comparisons.TABLE1_SETS, chosen, comparisons.TABLE1)
-    grids += _summaries(store.rows, comparisons.TABLE1_SETS, chosen, comparisons.TABLE1)
-    _write(output / "table1", grids, "Table 1: trust methods on tabular data")
+    chosen = _chosen(bases, paper.TABLE1_BASES)
+    with _bar() as progress:
+        results = paper.table1(output, bases=chosen, n_splits=seeds, n_jobs=jobs, progress=progress)
+    _show(results, output / "table1")
 
 
 @bench.command()
 def ablation(seeds: Seeds = 5, jobs: Jobs = -1, output: Folder = DEFAULT_FOLDER, bases: Names = "") -> None:
     """Seven data sets: NeighOnly, ProbOnly, Trust Score, the paper's network and the pool."""
-    chosen = _chosen(bases, comparisons.PAPER_BASES)
-    store = _run(
-        output / "tabular.jsonl",
-        comparisons.plan(comparisons.ABLATION_SETS, chosen, seeds, comparisons.ALL_METHODS),
-        jobs,
-    )
-    sets, methods = comparisons.ABLATION_SETS, comparisons.ABLATION
-    grids = comparisons.result_table(store.rows, sets, chosen, methods)
-    grids += _summaries(store.rows, sets, chosen, comparisons.ALL_METHODS)
-    _write(output / "ablation", grids, "Ablation on seven tabular data sets")
-    for metric in ("auroc", "ap_success", "ap_error"):
-        comparisons.ablation_figure(
-            store.rows, sets, chosen, methods, metric, output / f"ablation_{metric}.png"
-        )
+    chosen = _chosen(bases, paper.PAPER_BASES)
+    with _bar() as progress:
+        results = paper.ablation(output, bases=chosen, n_splits=seeds, n_jobs=jobs, progress=progress)
+    _show(results, output / "ablation")
 
 
 @bench.command()
 def sensitivity(seeds: Seeds = 5, jobs: Jobs = -1, output: Folder = DEFAULT_FOLDER, most: int = 20) -> None:
     """K from 1 to 20 on CardDefault with logistic regression, as in the paper's appendix."""
-    store = _run(output / "sensitivity.jsonl", comparisons.sensitivity_plan(seeds, range(1, most + 1)), jobs)
-    path = output / "sensitivity.png"
-    comparisons.sensitivity_figure(store.rows, comparisons.SENSITIVITY_METHODS, path)
+    with _bar() as progress:
+        path = paper.sensitivity(output, most=most, n_splits=seeds, n_jobs=jobs, progress=progress)
     Console().print(f"Written: {path}")
 
 
 @bench.command()
 def mislabel(seeds: Seeds = 1, jobs: Jobs = -1, output: Folder = DEFAULT_FOLDER) -> None:
-    """Wrong labels put in on purpose: ours against cleanlab, kNN and classifier disagreement."""
-    store = _run(output / "mislabel.jsonl", comparisons.mislabel_plan(seeds), jobs)
-    _write(output / "mislabel", comparisons.mislabel_grids(store.rows), "Finding wrong labels")
-    path = output / "mislabel.png"
-    comparisons.mislabel_figure(store.rows, comparisons.OURS, comparisons.BEST_RIVAL, path)
-    Console().print(f"Written: {path}")
+    """Labels made wrong on purpose: ours against cleanlab, kNN and classifier disagreement."""
+    with _bar() as progress:
+        results = paper.label_noise(output, n_splits=seeds, n_jobs=jobs, progress=progress)
+    _show(results, output / "mislabel")
 
 
 @bench.command()
@@ -95,50 +76,28 @@ def data(
     bases: Names = "LR,RF,HGB",
 ) -> None:
     """The same comparison on your own table."""
-    comparisons.load_matrix(str(file), label)  # what is wrong with the file is told before work starts
-    chosen = _chosen(bases, comparisons.TABLE1_BASES)
-    store = _run(
-        output / f"{file.name}.jsonl",
-        comparisons.plan([str(file)], chosen, seeds, comparisons.TABLE1, label),
-        jobs,
-    )
-    # The store may know other label columns, and earlier contents of the file.
-    wanted = {"label": label, "digest": file_digest(file)}
-    rows = [row for row in store.rows if {key: row.get(key) for key in wanted} == wanted]
-    grids = comparisons.result_table(rows, [file.name], chosen, comparisons.TABLE1)
-    grids += _summaries(rows, [file.name], chosen, comparisons.TABLE1)
-    _write(output / file.name, grids, f"Trust methods on {file.name}")
+    chosen = _chosen(bases, paper.TABLE1_BASES)
+    kept = output / f"{file.name}.jsonl"
+    with _bar() as progress:
+        results = compare(
+            file, label=label, bases=chosen, n_splits=seeds, n_jobs=jobs, results=kept, progress=progress
+        )
+    _show(results, output / file.name)
 
 
-def _run(path: Path, tasks: Sequence[Computable], jobs: int) -> ResultStore:
-    store = ResultStore(path)
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn()) as progress:
-        bar = progress.add_task("cells", total=len(tasks))
-        advance: Callable[[], None] = lambda: progress.advance(bar)  # noqa: E731
-        comparisons.run_tasks(tasks, store, n_jobs=jobs, advance=advance)
-    return store
+        bar = progress.add_task("cells", total=None)
+        yield lambda done, total: progress.update(bar, completed=done, total=total)
 
 
-def _summaries(
-    rows: Sequence[Mapping[str, Any]], sets: Sequence[str], bases: Sequence[str], methods: Sequence[str]
-) -> list[Grid]:
-    best = "Pool + opinions"
-    return [
-        comparisons.mean_table(rows, sets, bases, methods),
-        comparisons.difference_table(rows, sets, bases, methods, comparisons.DEFAULT),
-        comparisons.difference_table(rows, sets, bases, methods, best),
-    ]
-
-
-def _write(stem: Path, grids: Sequence[Grid], title: str) -> None:
-    markdown = f"# {title}\n\n" + "\n".join(comparisons.to_markdown(grid) for grid in grids)
+def _show(results: Results, stem: Path) -> None:
     console = Console()
-    for grid in grids[-3:]:
-        console.print(Markdown(comparisons.to_markdown(grid)))
-    for suffix, text in ((".md", markdown), (".html", comparisons.to_html(grids, title))):
-        path = stem.with_name(stem.name + suffix)
-        path.write_text(text, encoding="utf-8")
+    for grid in results.summaries():
+        console.print(Markdown(grid.to_markdown()))
+    for path in results.write(stem):
         console.print(f"Written: {path}")
 
 

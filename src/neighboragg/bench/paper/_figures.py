@@ -8,7 +8,7 @@ import numpy as np
 
 from neighboragg._optional import import_extra
 
-__all__ = ["ablation_figure", "mislabel_figure", "sensitivity_figure"]
+__all__ = ["ablation_figure", "label_noise_figure", "sensitivity_figure"]
 
 TITLES = {"auroc": "AUROC, %", "ap_success": "APC, %", "ap_error": "APM, %"}
 
@@ -61,17 +61,17 @@ def sensitivity_figure(rows: Sequence[Mapping[str, Any]], methods: Sequence[str]
     figure.savefig(path, dpi=110)
 
 
-def mislabel_figure(rows: Sequence[Mapping[str, Any]], ours: str, rival: str, path: Path) -> None:
-    """Left, average precision of ours against the rival's, a point a cell; right, every score by noise rate."""
+def label_noise_figure(rows: Sequence[Mapping[str, Any]], ours: str, baseline: str, path: Path) -> None:
+    """Left, average precision of ours against the baseline's, a point a cell; right, every score by noise rate."""
     figure_module = import_extra("matplotlib.figure", extra="cli", purpose="The figure of wrong labels")
     figure = figure_module.Figure(figsize=(11, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     ranked = [row for row in rows if "average_precision" in row]
     for noise, marker in zip(dict.fromkeys(row["noise"] for row in ranked), "osv^D", strict=False):
-        pair = [_precisions(ranked, method=method, noise=noise) for method in (rival, ours)]
+        pair = [_precisions(ranked, method=method, noise=noise) for method in (baseline, ours)]
         left.scatter(*pair, marker=marker, s=18, alpha=0.7, label=noise.replace("_", " "))
     left.axline((0, 0), slope=1, color="0.4", linestyle="--", linewidth=1)
-    left.set(xlabel=f"average precision, {rival}, %", ylabel=f"average precision, {ours}, %")
+    left.set(xlabel=f"average precision, {baseline}, %", ylabel=f"average precision, {ours}, %")
     left.legend(frameon=False)
     rates = sorted({row["rate"] for row in ranked})
     for method in dict.fromkeys(row["method"] for row in ranked):

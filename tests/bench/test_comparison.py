@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from neighboragg.bench import Grid, difference_table, mean_table, result_table, to_html, to_markdown
-from neighboragg.bench._intervals import gain_interval
+from neighboragg.bench import Comparison, Grid
+from neighboragg.bench._gain_interval import gain_interval
+from neighboragg.bench.paper import TABLE1_PRINTED
 
 SETS, BASES = ("letter", "mine.csv"), ("LR", "RF")
 
@@ -31,7 +32,7 @@ def rows(result):
 
 
 def test_best_is_bold_and_the_paper_is_beside(rows):
-    grids = result_table(rows[0], SETS, BASES, ("Confidence", "Pool", "TCP"))
+    grids = Comparison(rows[0], SETS, BASES, ("Confidence", "Pool", "TCP"), printed=TABLE1_PRINTED).by_base()
     assert [grid.title for grid in grids] == [
         f"{base}: mean (standard deviation) over 3 seeds, [paper's mean]" for base in BASES
     ]
@@ -52,18 +53,18 @@ def test_best_is_bold_and_the_paper_is_beside(rows):
 
 
 def test_means_over_all_cells(rows):
-    grid = mean_table(rows[0], SETS, BASES, ("Confidence", "Pool", "TCP"))
+    grid = Comparison(rows[0], SETS, BASES, ("Confidence", "Pool", "TCP")).means()
     assert grid.title == "Mean over letter, mine.csv × LR, RF"
     assert grid.rows == [
         ["Confidence", "81.00", "90.00", "30.00", "10.00", "5.00", "2.00"],
         ["Pool", f"{81 + rows[1].mean():.2f}", "90.00", "50.00", "10.00", "5.00", "2.00"],
         ["TCP", *"–" * 6],
     ]
-    assert mean_table(rows[0], ["letter"], ["RF"], ["Pool"]).rows[0][1] == "85.00"
+    assert Comparison(rows[0], ["letter"], ["RF"], ["Pool"]).means().rows[0][1] == "85.00"
 
 
 def test_differences_are_paired_with_an_interval(rows):
-    grid = difference_table(rows[0], SETS, BASES, ("Confidence", "Pool"), "Pool")
+    grid = Comparison(rows[0], SETS, BASES, ("Confidence", "Pool")).gains("Pool")
     assert grid.title == "Pool: paired gain, 95% bootstrap interval over data sets and their splits"
     ((against, gain, won, worst, gain_apm, won_apm),) = grid.rows
     gains = rows[1]
@@ -90,13 +91,13 @@ def test_differences_are_of_the_same_split(result):
         result("letter", "LR", 0, "TCP", 0.8),
         result("letter", "LR", 3, "TCP", 0.99),
     ]
-    line = difference_table(rows, ["letter"], ["LR"], ["Pool", "TCP"], "Pool").rows[0]
+    line = Comparison(rows, ["letter"], ["LR"], ["Pool", "TCP"]).gains("Pool").rows[0]
     assert line[:4] == ["TCP", "+10.00 [+10.00, +10.00]", "100%", "+10.00 (letter LR)"]
 
 
 def test_one_split_has_no_interval(result):
     rows = [result("a", "LR", 0, "Pool", 0.9), result("a", "LR", 0, "TCP", 0.8)]
-    line = difference_table(rows, ["a"], ["LR"], ["TCP"], "Pool").rows[0]
+    line = Comparison(rows, ["a"], ["LR"], ["TCP"]).gains("Pool").rows[0]
     assert line == ["TCP", "+10.00", "100%", "+10.00 (a LR)", "+0.00", "0%"]
 
 
@@ -110,19 +111,19 @@ def test_splits_without_errors_do_not_count(result):
     undefined = {"ap_success": math.nan, "ap_error": math.nan}
     rows += [result("a", "LR", 2, method, math.nan, **undefined) for method in ("Pool", "TCP")]
     rows += [result("b", "LR", 0, method, math.nan, **undefined) for method in ("Pool", "TCP")]
-    table = result_table(rows, ["a", "b"], ["LR"], ["Pool", "TCP"])[0]
+    table = Comparison(rows, ["a", "b"], ["LR"], ["Pool", "TCP"]).by_base()[0]
     assert table.rows[0] == ["Pool", "**90.00 (0.00)**", "**90.00 (0.00)**", "**50.00 (0.00)**", *"–––"]
     assert table.rows[1][1] == "80.00 (0.00)"
-    assert mean_table(rows, ["a", "b"], ["LR"], ["TCP"]).rows[0][:2] == ["TCP", "80.00"]
-    line = difference_table(rows, ["a", "b"], ["LR"], ["TCP"], "Pool").rows[0]
+    assert Comparison(rows, ["a", "b"], ["LR"], ["TCP"]).means().rows[0][:2] == ["TCP", "80.00"]
+    line = Comparison(rows, ["a", "b"], ["LR"], ["TCP"]).gains("Pool").rows[0]
     assert line[:4] == ["TCP", "+10.00 [+10.00, +10.00]", "100%", "+10.00 (a LR)"]
-    nothing = difference_table(rows, ["b"], ["LR"], ["TCP"], "Pool").rows[0]
+    nothing = Comparison(rows, ["b"], ["LR"], ["TCP"]).gains("Pool").rows[0]
     assert nothing == ["TCP", *"–" * 5]
 
 
 def test_markdown():
     grid = Grid("A title", ["method", "AUC"], [["Pool", "**1.00**"], ["TCP", "0.50"]])
-    assert to_markdown(grid) == (
+    assert grid.to_markdown() == (
         "**A title**\n\n| method | AUC |\n| --- | --- |\n| Pool | **1.00** |\n| TCP | 0.50 |\n"
     )
 
@@ -152,7 +153,7 @@ class Cells(HTMLParser):
 def test_html_escapes_what_is_not_ours(result):
     name = "<script>alert(1)</script>.csv"
     rows = [result(name, "LR", 0, "<b>", 0.8), result(name, "LR", 0, "a & b", 0.9)]
-    page = to_html(result_table(rows, [name], ["LR"], ["<b>", "a & b"]), f"On {name}")
+    page = Comparison(rows, [name], ["LR"], ["<b>", "a & b"], title=f"On {name}").to_html()
     found = Cells(page)
     assert not {"script", "b"} & set(found.tags)
     assert found.cells[0] == "method"
@@ -163,12 +164,12 @@ def test_html_escapes_what_is_not_ours(result):
 
 def test_html_shows_bold_cells(result):
     rows = [result("a", "LR", 0, "Pool", 0.9), result("a", "LR", 0, "TCP", 0.8)]
-    page = to_html(result_table(rows, ["a"], ["LR"], ["Pool", "TCP"]), "Both")
+    page = Comparison(rows, ["a"], ["LR"], ["Pool", "TCP"], title="Both").to_html()
     assert "<td><strong>90.00 (0.00)</strong></td>" in page
     assert "<td>80.00 (0.00)</td>" in page
     assert "**" not in page
     assert page.startswith("<!doctype html>")
-    assert page.count("<table>") == 1
+    assert page.count("<table>") == 3  # LR, means, gains of the pool
     assert not re.search(r"(src|href)=", page)  # nothing is fetched
 
 

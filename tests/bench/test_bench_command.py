@@ -3,15 +3,13 @@
 import pytest
 from typer.testing import CliRunner
 
-from neighboragg.bench import (
+from neighboragg.bench import COMPARED, ResultStore, _tasks
+from neighboragg.bench.paper import (
     ABLATION_SETS,
     ALL_METHODS,
     PAPER_BASES,
     SENSITIVITY_METHODS,
-    TABLE1,
     TABLE1_SETS,
-    ResultStore,
-    _run,
 )
 from neighboragg.cli._app import app
 from neighboragg.exceptions import InvalidInputError
@@ -29,7 +27,7 @@ def refuse(monkeypatch):
         def compute(task):
             raise AssertionError(f"computed {task}")
 
-        monkeypatch.setattr(_run, "compute", compute)
+        monkeypatch.setattr(_tasks, "compute", compute)
 
     return make
 
@@ -73,14 +71,14 @@ def test_data_end_to_end_and_again(csv, tmp_path, refuse):
     files = {path.name: path.read_bytes() for path in output.iterdir()}
     assert sorted(files) == ["fruit.csv.html", "fruit.csv.jsonl", "fruit.csv.md"]
     rows = ResultStore(output / "fruit.csv.jsonl").rows
-    assert [row["method"] for row in rows] == list(TABLE1)
+    assert [row["method"] for row in rows] == list(COMPARED)
     assert all(row["label"] == "kind" and 0 <= row["auroc"] <= 1 for row in rows)
     markdown = files["fruit.csv.md"].decode()
     assert markdown.startswith("# Trust methods on fruit.csv\n")
-    for method in TABLE1:
+    for method in COMPARED:
         assert f"| {method} | " in markdown
         assert method in done.output
-    assert f"<td>{TABLE1[0]}</td>" in files["fruit.csv.html"].decode()
+    assert f"<td>{COMPARED[0]}</td>" in files["fruit.csv.html"].decode()
 
     refuse()
     again = run(*arguments)
@@ -96,7 +94,7 @@ def test_another_label_column_is_another_comparison(csv, tmp_path, monkeypatch, 
         value = {"kind": 0.75, "ripe": 0.65}[task.label]
         return [{**result("", "", 0, method, value), **task.cell()} for method in task.methods]
 
-    monkeypatch.setattr(_run, "compute", compute)
+    monkeypatch.setattr(_tasks, "compute", compute)
     for label, shown in (("kind", "75.00"), ("ripe", "65.00")):
         done = run("data", csv, "--label", label, "--seeds", 2, "--jobs", 1, "--bases", "LR", "-o", tmp_path)
         assert done.exit_code == 0, done.output
@@ -116,7 +114,7 @@ def test_other_contents_under_the_same_name_are_another_comparison(csv, tmp_path
         value = 0.75 if len(set(computed)) == 1 else 0.65
         return [{**result("", "", 0, method, value), **task.cell()} for method in task.methods]
 
-    monkeypatch.setattr(_run, "compute", compute)
+    monkeypatch.setattr(_tasks, "compute", compute)
     arguments = ("data", csv, "--label", "kind", "--seeds", 1, "--jobs", 1, "--bases", "LR", "-o", tmp_path)
     for shown in ("75.00", "65.00"):
         done = run(*arguments)

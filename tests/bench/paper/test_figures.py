@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neighboragg.bench import ablation_figure, sensitivity_figure
+from neighboragg.bench.paper._figures import ablation_figure, sensitivity_figure
 
 SETS, BASES, METHODS = ("letter", "adult", "landsat"), ("LR", "RF"), ("TrustScore", "Pool")
 

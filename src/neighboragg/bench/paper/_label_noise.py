@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from neighboragg._optional import import_extra
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
-from neighboragg.bench._store import machine
+from neighboragg.bench._machine import machine
 from neighboragg.datasets import add_label_noise, load_dataset
 from neighboragg.mislabel import (
     MislabelResult,
@@ -26,10 +27,10 @@ from neighboragg.mislabel import (
     label_reliability,
 )
 
-__all__ = ["MISLABEL_BASES", "MISLABEL_SETS", "NOISES", "RATES", "compute_mislabel", "mislabel_rows"]
+__all__ = ["NOISES", "NOISE_BASES", "NOISE_SETS", "RATES", "compute_label_noise", "noise_rows"]
 
-MISLABEL_SETS = ("letter", "landsat", "fashion_mnist", "trec_questions")
-MISLABEL_BASES = ("LR", "RF")
+NOISE_SETS = ("letter", "landsat", "fashion_mnist", "trec_questions")
+NOISE_BASES = ("LR", "RF")
 NOISES = ("symmetric", "class_dependent", "instance_dependent")
 RATES = (0.03, 0.09, 0.20)
 N_ROWS = 4000
@@ -37,7 +38,7 @@ ALPHA = 0.05
 
 
 @lru_cache(maxsize=2)
-def mislabel_rows(name: str, seed: int) -> tuple[FloatArray, IntArray]:
+def noise_rows(name: str, seed: int) -> tuple[FloatArray, IntArray]:
     """Vectors and classes of at most 4,000 rows drawn at random."""
     dataset = load_dataset(name)
     codes = np.unique(dataset.y, return_inverse=True)[1]
@@ -54,9 +55,9 @@ def mislabel_rows(name: str, seed: int) -> tuple[FloatArray, IntArray]:
     return vectors, codes[rows]
 
 
-def compute_mislabel(name: str, base: str, kind: str, rate: float, seed: int) -> list[dict[str, Any]]:
+def compute_label_noise(name: str, base: str, kind: str, rate: float, seed: int) -> list[dict[str, Any]]:
     """All scores of one cell, one row each."""
-    X, truth = mislabel_rows(name, seed)
+    X, truth = noise_rows(name, seed)
     noisy = add_label_noise(truth, rate=rate, kind=kind, X=X, random_state=seed)
     proba = _out_of_fold(X, noisy.y, base, seed)
     cell = {"set": name, "base": base, "noise": kind, "rate": rate, "seed": seed}
@@ -152,8 +153,6 @@ def _out_of_fold(X: FloatArray, y: Array, base: str, seed: int) -> FloatArray:
 
 def _mean_of_models(X: FloatArray, y: IntArray, proba: FloatArray, seed: int) -> FloatArray:
     """Probabilities of the base and of the two models that the detector fits itself, averaged."""
-    from sklearn.ensemble import ExtraTreesClassifier
-
     trees = ExtraTreesClassifier(100, bootstrap=True, oob_score=True, random_state=seed).fit(X, y)
     votes = np.nan_to_num(trees.oob_decision_function_)
     return (proba + votes + _out_of_fold(X, y, "LR", seed)) / 3
@@ -167,7 +166,5 @@ def _margin(proba: FloatArray, y: IntArray) -> FloatArray:
 
 
 def _knn(X: FloatArray, y: IntArray, n_neighbors: int = 20) -> FloatArray:
-    from sklearn.neighbors import NearestNeighbors
-
     indices = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors(return_distance=False)
     return np.asarray((y[indices] == y[:, None]).mean(axis=1))

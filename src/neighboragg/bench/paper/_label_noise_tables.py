@@ -1,25 +1,25 @@
 """Cells of the comparison on wrong labels, and its tables."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from neighboragg.bench._intervals import gain_interval
-from neighboragg.bench._mislabel import MISLABEL_BASES, MISLABEL_SETS, NOISES, RATES, compute_mislabel
-from neighboragg.bench._tables_out import Grid
+from neighboragg.bench._gain_interval import gain_interval
+from neighboragg.bench._grid import Grid, Results
+from neighboragg.bench.paper._label_noise import NOISE_BASES, NOISE_SETS, NOISES, RATES, compute_label_noise
 
-__all__ = ["BEST_RIVAL", "OURS", "MislabelTask", "mislabel_grids", "mislabel_plan"]
+__all__ = ["BEST_BASELINE", "OURS", "LabelNoiseResults", "LabelNoiseTask", "label_noise_plan"]
 
-OURS, BEST_RIVAL, SAME_MODELS = "ours", "cleanlab normalized_margin", "margin on the mean of the models"
+OURS, BEST_BASELINE, SAME_MODELS = "ours", "cleanlab normalized_margin", "margin on the mean of the models"
 ALONE, DIFFERENCE = "ours, own_models=False", "ours, reliability=difference"
 RANKINGS = ("average_precision", "auroc", "precision_at_recall_90", "precision_100", "precision_1000")
 FLAGS = ("flagged", "flag_precision", "flag_recall", "flag_f1", "false_alarm_rate")
 
 
 @dataclass(frozen=True)
-class MislabelTask:
+class LabelNoiseTask:
     """One data set, base classifier, kind and rate of noise, and seed."""
 
     set: str
@@ -33,36 +33,45 @@ class MislabelTask:
         """What identifies the cell in the results."""
         return {"set": self.set, "base": self.base, "noise": self.noise, "rate": self.rate, "seed": self.seed}
 
-    def limited_to(self, methods: Sequence[str]) -> "MislabelTask":
+    def limited_to(self, methods: Sequence[str]) -> "LabelNoiseTask":
         """The same task: its methods share their work, so that all are computed or none."""
         return self
 
     def rows(self) -> list[dict[str, Any]]:
         """Results of the cell."""
-        return compute_mislabel(self.set, self.base, self.noise, self.rate, self.seed)
+        return compute_label_noise(self.set, self.base, self.noise, self.rate, self.seed)
 
 
-def mislabel_plan(seeds: int) -> list[MislabelTask]:
+def label_noise_plan(seeds: int) -> list[LabelNoiseTask]:
     """Every data set, base classifier, kind and rate of noise."""
     return [
-        MislabelTask(name, base, noise, rate, seed)
-        for name in MISLABEL_SETS
-        for base in MISLABEL_BASES
+        LabelNoiseTask(name, base, noise, rate, seed)
+        for name in NOISE_SETS
+        for base in NOISE_BASES
         for noise in NOISES
         for rate in RATES
         for seed in range(seeds)
     ]
 
 
-def mislabel_grids(rows: Sequence[Mapping[str, Any]]) -> list[Grid]:
-    """Mean rankings, flags, noise rates, and the cells where we lose."""
-    return [
-        _means(rows, RANKINGS, "Ranking: mean over all cells, %"),
-        _means(rows, FLAGS, "Flags: mean over all cells, %"),
-        _gains(rows),
-        _noise_rates(rows),
-        _lost(rows),
-    ]
+@dataclass(frozen=True)
+class LabelNoiseResults(Results):
+    """Who finds labels that were made wrong on purpose."""
+
+    rows: Sequence[Mapping[str, Any]] = field(repr=False)
+    title: str = "Finding wrong labels"
+
+    def tables(self) -> list[Grid]:
+        """Mean rankings, flags, gains, noise rates, and the cells where we lose."""
+        return [
+            _means(self.rows, RANKINGS, "Ranking: mean over all cells, %"),
+            _means(self.rows, FLAGS, "Flags: mean over all cells, %"),
+            *self.summaries(),
+        ]
+
+    def summaries(self) -> list[Grid]:
+        """Gains, noise rates, and the cells where we lose."""
+        return [_gains(self.rows), _noise_rates(self.rows), _lost(self.rows)]
 
 
 def _means(rows: Sequence[Mapping[str, Any]], keys: Sequence[str], title: str) -> Grid:
@@ -91,19 +100,19 @@ def _by_cell(rows: Sequence[Mapping[str, Any]], method: str, key: str) -> dict[t
 
 def _gains(rows: Sequence[Mapping[str, Any]]) -> Grid:
     lines = []
-    for rival, key in (
-        (BEST_RIVAL, "average_precision"),
-        (BEST_RIVAL, "precision_at_recall_90"),
+    for baseline, key in (
+        (BEST_BASELINE, "average_precision"),
+        (BEST_BASELINE, "precision_at_recall_90"),
         (SAME_MODELS, "average_precision"),
         ("cleanlab filter", "flag_f1"),
     ):
-        ours, theirs = _by_cell(rows, OURS, key), _by_cell(rows, rival, key)
+        ours, theirs = _by_cell(rows, OURS, key), _by_cell(rows, baseline, key)
         gains = np.array([ours[cell] - theirs[cell] for cell in ours])
         low, high = gain_interval(gains, [name for name, *_ in ours])
         won, lost = int((gains > 0).sum()), int((gains < 0).sum())
         lines.append(
             [
-                rival,
+                baseline,
                 key.replace("_", " "),
                 f"{gains.mean():+.1f} [{low:+.1f}, {high:+.1f}]",
                 f"{won} / {lost}",
@@ -129,7 +138,7 @@ def _noise_rates(rows: Sequence[Mapping[str, Any]]) -> Grid:
 def _lost(rows: Sequence[Mapping[str, Any]]) -> Grid:
     """Cells where we lose, and whether leaving something of ours out would have won them."""
     key = "average_precision"
-    theirs = _by_cell(rows, BEST_RIVAL, key)
+    theirs = _by_cell(rows, BEST_BASELINE, key)
     gaps = {
         method: {cell: value - theirs[cell] for cell, value in _by_cell(rows, method, key).items()}
         for method in (OURS, ALONE, DIFFERENCE)
@@ -144,7 +153,7 @@ def _lost(rows: Sequence[Mapping[str, Any]]) -> Grid:
         for _, (name, base, noise, rate) in lost
     ]
     return Grid(
-        f"Cells where {BEST_RIVAL} has the better average precision: gap in points",
+        f"Cells where {BEST_BASELINE} has the better average precision: gap in points",
         ["set, base", "noise", OURS, ALONE, DIFFERENCE],
         lines,
     )

@@ -7,8 +7,8 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 from typer.testing import CliRunner
 
-from neighboragg.bench import MislabelTask, mislabel_grids, mislabel_plan
-from neighboragg.bench._mislabel import mislabel_rows
+from neighboragg.bench.paper import LabelNoiseResults, noise_rows
+from neighboragg.bench.paper._label_noise_tables import LabelNoiseTask, label_noise_plan
 from neighboragg.cli._app import app
 
 
@@ -19,13 +19,13 @@ def wine_as_landsat(tmp_path, monkeypatch):
     frame = pd.DataFrame(wide, columns=[f"band_{i}" for i in range(36)]).assign(label=y)
     frame.to_csv(tmp_path / "landsat.csv.gz", index=False)
     monkeypatch.setenv("NEIGHBORAGG_DATA", str(tmp_path))
-    mislabel_rows.cache_clear()
+    noise_rows.cache_clear()
     yield tmp_path
-    mislabel_rows.cache_clear()
+    noise_rows.cache_clear()
 
 
 def test_every_score_is_judged_on_the_same_cell(wine_as_landsat):
-    rows = MislabelTask("landsat", "LR", "symmetric", 0.09, 0).rows()
+    rows = LabelNoiseTask("landsat", "LR", "symmetric", 0.09, 0).rows()
     found = {row["method"]: row for row in rows}
     assert {"ours", "cleanlab normalized_margin", "cleanlab filter", "kNN disagreement"} <= set(found)
     assert found["ours"]["average_precision"] > 0.9
@@ -36,12 +36,12 @@ def test_every_score_is_judged_on_the_same_cell(wine_as_landsat):
 
 
 def test_forest_base(wine_as_landsat):
-    rows = MislabelTask("landsat", "RF", "class_dependent", 0.09, 1).rows()
+    rows = LabelNoiseTask("landsat", "RF", "class_dependent", 0.09, 1).rows()
     assert len(rows) == len({row["method"] for row in rows})
 
 
 def test_the_plan_covers_all_cells_once():
-    tasks = mislabel_plan(2)
+    tasks = label_noise_plan(2)
     assert len(tasks) == len(set(tasks)) == 4 * 2 * 3 * 3 * 2
 
 
@@ -62,10 +62,14 @@ def test_tables_count_wins_and_list_losses():
         rows.append(row("ours, own_models=False", rate, ours + 0.2))
         rows.append(row("ours, reliability=difference", rate, ours))
         rows += [
-            row(rival, rate, 0.5)
-            for rival in ("cleanlab normalized_margin", "margin on the mean of the models", "cleanlab filter")
+            row(baseline, rate, 0.5)
+            for baseline in (
+                "cleanlab normalized_margin",
+                "margin on the mean of the models",
+                "cleanlab filter",
+            )
         ]
-    grids = mislabel_grids(rows)
+    grids = LabelNoiseResults(rows).tables()
     gains, rates, lost = grids[2], grids[3], grids[4]
     assert gains.rows[0][2].startswith("+15.0")
     assert gains.rows[0][3] == "1 / 1"
@@ -74,8 +78,8 @@ def test_tables_count_wins_and_list_losses():
 
 
 def test_the_command_writes_tables(wine_as_landsat, monkeypatch):
-    one = [MislabelTask("landsat", "LR", "symmetric", 0.2, 0)]
-    monkeypatch.setattr("neighboragg.bench.mislabel_plan", lambda seeds: one)
+    one = [LabelNoiseTask("landsat", "LR", "symmetric", 0.2, 0)]
+    monkeypatch.setattr("neighboragg.bench.paper._studies.label_noise_plan", lambda seeds: one)
     out = wine_as_landsat / "out"
     result = CliRunner().invoke(app, ["bench", "mislabel", "-o", str(out), "--jobs", "1"])
     assert result.exit_code == 0, result.output

@@ -7,11 +7,23 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
-from neighboragg.bench import ENTRANTS, ResultStore, Task, _run, make_cell, plan, run_tasks, score_entrants
-from neighboragg.bench import sensitivity_plan as plan_sensitivity
+from neighboragg.bench import ENTRANTS, ResultStore, _tasks, make_cell
+from neighboragg.bench._cells import score_entrants
+from neighboragg.bench._tasks import Task, run_tasks
 from neighboragg.datasets import paper_split
 
 METHODS = ("Confidence", "TrustScore", "Pool")
+
+
+def tasks_on(csv, seeds, methods):
+    return [Task(str(csv), "LR", seed, methods, "kind") for seed in range(seeds)]
+
+
+class Progress(list):
+    """Remembers what was reported."""
+
+    def __call__(self, done, total):
+        self.append((done, total))
 
 
 def comparable(rows):
@@ -25,21 +37,21 @@ def computed(monkeypatch):
     """Tasks that are really computed."""
     tasks = []
 
-    def compute(task, original=_run.compute):
+    def compute(task, original=_tasks.compute):
         tasks.append(task)
         return original(task)
 
-    monkeypatch.setattr(_run, "compute", compute)
+    monkeypatch.setattr(_tasks, "compute", compute)
     return tasks
 
 
 def test_only_what_is_missing_is_computed(tmp_path, csv, computed):
-    tasks = plan([str(csv)], ["LR"], 2, ("Confidence", "kNN vote"), "kind")
+    tasks = tasks_on(csv, 2, ("Confidence", "kNN vote"))
     store = ResultStore(tmp_path / "results.jsonl")
-    advanced = []
-    run_tasks(tasks[:1], store, n_jobs=1, advance=lambda: advanced.append(1))
+    progress = Progress()
+    run_tasks(tasks[:1], store, n_jobs=1, progress=progress)
     assert computed == tasks[:1]
-    assert len(advanced) == 1
+    assert progress == [(0, 1), (1, 1)]
     assert [(row["set"], row["label"], row["base"], row["seed"]) for row in store.rows] == [
         ("fruit.csv", "kind", "LR", 0)
     ] * 2
@@ -47,38 +59,38 @@ def test_only_what_is_missing_is_computed(tmp_path, csv, computed):
     assert all(0.5 < row["auroc"] < 1 and row["cpu_seconds"] >= 0 and row["machine"] for row in store.rows)
 
     # More methods and seeds: the first cell lacks one method, the second cell is new.
-    tasks = plan([str(csv)], ["LR"], 2, ("Confidence", "TrustScore", "kNN vote"), "kind")
+    tasks = tasks_on(csv, 2, ("Confidence", "TrustScore", "kNN vote"))
     store = ResultStore(store.path)
-    run_tasks(tasks, store, n_jobs=1, advance=lambda: advanced.append(1))
+    run_tasks(tasks, store, n_jobs=1, progress=progress)
     assert computed[1:] == [Task(str(csv), "LR", 0, ("TrustScore",), "kind"), tasks[1]]
-    assert len(advanced) == 3
+    assert progress[2:] == [(0, 2), (1, 2), (2, 2)]
 
     before = store.path.read_bytes()
-    run_tasks(tasks, store, n_jobs=1, advance=lambda: advanced.append(1))
+    run_tasks(tasks, store, n_jobs=1, progress=progress)
     assert len(computed) == 3
-    assert len(advanced) == 5
+    assert progress[5:] == [(2, 2)]
     assert store.path.read_bytes() == before
 
 
 def test_processes_change_no_result(tmp_path, csv, monkeypatch):
     """Two processes and one compute the same, and the order of tasks does not matter either."""
-    tasks = plan([str(csv)], ["LR"], 2, METHODS, "kind")
+    tasks = tasks_on(csv, 2, METHODS)
     alone, together = ResultStore(tmp_path / "alone.jsonl"), ResultStore(tmp_path / "together.jsonl")
     run_tasks(tasks, alone, n_jobs=1)
 
     pools = []
 
-    class Pool(_run.ProcessPoolExecutor):
+    class Pool(_tasks.ProcessPoolExecutor):
         def __init__(self, n_workers, **kwargs):
             pools.append(n_workers)
             super().__init__(n_workers, **kwargs)
 
-    monkeypatch.setattr(_run, "_available_memory", lambda: math.inf)
-    monkeypatch.setattr(_run, "ProcessPoolExecutor", Pool)
-    advanced = []
-    run_tasks(tasks[::-1], together, n_jobs=2, advance=lambda: advanced.append(1))
+    monkeypatch.setattr(_tasks, "_available_memory", lambda: math.inf)
+    monkeypatch.setattr(_tasks, "ProcessPoolExecutor", Pool)
+    progress = Progress()
+    run_tasks(tasks[::-1], together, n_jobs=2, progress=progress)
     assert pools == [2]
-    assert len(advanced) == 2
+    assert progress == [(0, 2), (1, 2), (2, 2)]
     assert len(alone.rows) == 2 * len(METHODS)
     for one, other in zip(comparable(alone.rows), comparable(together.rows), strict=True):
         numbers = {key: value for key, value in one.items() if isinstance(value, float)}
@@ -90,7 +102,7 @@ def test_processes_change_no_result(tmp_path, csv, monkeypatch):
 @pytest.mark.parametrize(
     ("n_jobs", "memory", "n_tasks", "expected"),
     [
-        (4, 2.5 * _run.MEMORY_PER_WORKER, 9, 2),
+        (4, 2.5 * _tasks.MEMORY_PER_WORKER, 9, 2),
         (4, 100.0, 9, 1),
         (4, math.inf, 3, 3),
         (4, math.inf, 9, 4),
@@ -101,15 +113,15 @@ def test_processes_change_no_result(tmp_path, csv, monkeypatch):
     ],
 )
 def test_no_more_processes_than_cores_memory_and_tasks(monkeypatch, n_jobs, memory, n_tasks, expected):
-    monkeypatch.setattr(_run, "_available_memory", lambda: memory)
-    monkeypatch.setattr(_run.os, "cpu_count", lambda: 6)
-    assert _run._workers(n_jobs, n_tasks) == expected
+    monkeypatch.setattr(_tasks, "_available_memory", lambda: memory)
+    monkeypatch.setattr(_tasks.os, "cpu_count", lambda: 6)
+    assert _tasks._workers(n_jobs, n_tasks) == expected
 
 
 def test_memory_is_unlimited_where_it_cannot_be_told(monkeypatch, tmp_path):
-    assert _run._available_memory() > 2**20
-    monkeypatch.setattr(_run, "Path", lambda path: tmp_path / "absent")
-    assert _run._available_memory() == math.inf
+    assert _tasks._available_memory() > 2**20
+    monkeypatch.setattr(_tasks, "Path", lambda path: tmp_path / "absent")
+    assert _tasks._available_memory() == math.inf
 
 
 def test_a_method_runs_with_the_changes_it_knows(frame):
@@ -154,22 +166,15 @@ def test_rows_of_a_class_that_is_not_in_training_are_left_out():
     assert (np.array(["a", "c"])[cell.codes[cell.test]] == labels[cell.test]).all()
 
 
-def test_plans(tmp_path):
-    tasks = plan(("letter", "adult"), ("LR", "RF"), 3, METHODS)
-    assert len({(task.set, task.base, task.seed) for task in tasks}) == len(tasks) == 12
-    assert tasks[0].cell() == {"set": "letter", "base": "LR", "seed": 0}
+def test_a_cell_of_a_file_is_known_by_its_contents(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n")
-    cell = {
+    assert Task(str(tmp_path / "a.csv"), "LR", 1, METHODS, "y").cell() == {
         "set": "a.csv",
         "label": "y",
         "digest": sha256(b"x,y\n").hexdigest()[:16],
         "base": "LR",
         "seed": 1,
     }
-    assert Task(str(tmp_path / "a.csv"), "LR", 1, METHODS, "y").cell() == cell
-    tasks = plan_sensitivity(2, range(1, 4))
-    assert [task.cell()["n_neighbors"] for task in tasks] == [1, 2, 3] * 2
-    assert {(task.set, task.base) for task in tasks} == {("card_default", "LR")}
 
 
 def test_every_method_is_made_afresh():

@@ -2,13 +2,10 @@
 
 import json
 import math
-import platform
-from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-import neighboragg
-from neighboragg.bench import ResultStore, machine
+from neighboragg.bench import ResultStore
 from neighboragg.exceptions import FileFormatError
 
 
@@ -93,20 +90,8 @@ def test_undefined_metrics_survive(tmp_path, result):
     assert math.isnan(ResultStore(path).rows[0]["auroc"])
 
 
-def test_machine_tells_versions_and_hardware(monkeypatch, tmp_path):
-    about = machine()
-    assert about["neighboragg"] == neighboragg.__version__
-    assert about["python"] == platform.python_version()
-    assert about["scikit-learn"][0].isdigit()
-    assert about["cores"] >= 1
-    assert about["processor"]
-    json.dumps(about)
-
-    def absent(name):
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr("neighboragg.bench._store.version", absent)
-    monkeypatch.setattr("neighboragg.bench._store.Path", lambda path: tmp_path / "absent")
-    about = machine()
-    assert about["numpy"] == "unknown"
-    assert about["processor"] == platform.machine()
+def test_a_store_without_a_file_is_in_memory(tmp_path, rows):
+    store = ResultStore()
+    store.add(rows)
+    assert store.rows == rows
+    assert store.missing({"set": "letter", "base": "LR", "seed": 0}, ["Pool", "Network"]) == ["Network"]

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -15,24 +15,26 @@ from threadpoolctl import threadpool_limits
 
 from neighboragg._typing import Array, FloatArray
 from neighboragg.bench._cells import make_cell, score_entrants
-from neighboragg.bench._store import ResultStore, machine
+from neighboragg.bench._machine import machine
+from neighboragg.bench._store import ResultStore
 from neighboragg.bench._tables_in import load_matrix
 
-__all__ = ["Task", "file_digest", "run_tasks"]
+__all__ = ["Computable", "Task", "file_digest", "run_tasks"]
 
 MEMORY_PER_WORKER = 3 * 2**30
 
 
 @dataclass(frozen=True)
 class Task:
-    """One cell to compute: the data set (a name or a file with its label column), base, seed and methods."""
+    """One cell to compute: data (a name, a file with its label column, or arrays), base, seed and methods."""
 
     set: str
     base: str
     seed: int
     methods: tuple[str, ...]
     label: str | None = None
-    changes: tuple[tuple[str, Any], ...] = field(default=())
+    changes: tuple[tuple[str, Any], ...] = ()
+    arrays: tuple[FloatArray, Array] | None = field(default=None, repr=False, compare=False)
 
     def cell(self) -> dict[str, Any]:
         """What identifies the cell in the results."""
@@ -51,7 +53,7 @@ class Task:
 
     def rows(self) -> list[dict[str, Any]]:
         """Results of the cell, one row a method."""
-        X, labels = _cached_matrix(self.set, self.label)
+        X, labels = self.arrays or _cached_matrix(self.set, self.label)
         cell = make_cell(X, labels, self.base, self.seed)
         about = {"n_train": len(cell.train), "n_val": len(cell.val), "n_test": len(cell.test)}
         scored = score_entrants(cell, self.methods, **dict(self.changes))
@@ -92,39 +94,41 @@ def run_tasks(
     store: ResultStore,
     *,
     n_jobs: int | None = None,
-    advance: Callable[[], None] = lambda: None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Compute what the store lacks; each finished cell is on disk before the next is reported.
 
     Parameters
     ----------
-    tasks : sequence of Task or MislabelTask
+    tasks : sequence of Task or LabelNoiseTask
     store : ResultStore
     n_jobs : int, default=None
         Processes; None means as many as there are cores and memory for.
-    advance : callable, default=do nothing
-        Called after each task, also for those already done.
+    progress : callable, default=None
+        Called with the number of finished tasks and of all, first with those that were finished before.
     """
-    open_tasks: list[Computable] = []
-    for task in tasks:
-        missing = store.missing(task.cell(), task.methods)
-        if missing:
-            open_tasks.append(task.limited_to(missing))
-        else:
-            advance()
-    workers = _workers(n_jobs, len(open_tasks))
-    if workers == 0:
-        return
-    if workers == 1:
-        for task in open_tasks:
-            store.add(compute(task))
-            advance()
+    open_tasks = [
+        task.limited_to(missing) for task in tasks if (missing := store.missing(task.cell(), task.methods))
+    ]
+    if progress is not None:
+        progress(len(tasks) - len(open_tasks), len(tasks))
+    for i, rows in enumerate(_computed(open_tasks, n_jobs), start=1):
+        store.add(rows)
+        if progress is not None:
+            progress(len(tasks) - len(open_tasks) + i, len(tasks))
+
+
+def _computed(tasks: Sequence[Computable], n_jobs: int | None) -> Iterator[list[dict[str, Any]]]:
+    """Rows of each task as they are finished."""
+    workers = _workers(n_jobs, len(tasks))
+    if workers <= 1:
+        for task in tasks:
+            yield compute(task)
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_single_thread) as pool:
-        futures = [pool.submit(compute, task) for task in open_tasks]
+        futures = [pool.submit(compute, task) for task in tasks]
         for future in as_completed(futures):
-            store.add(future.result())
-            advance()
+            yield future.result()
 
 
 def compute(task: Computable) -> list[dict[str, Any]]:
