@@ -40,6 +40,59 @@ def test_all_is_complete(name):
         assert own <= set(module.__all__)
 
 
+def published():
+    for name in ["neighboragg", *public_modules()]:
+        module = importlib.import_module(name)
+        for public in module.__all__:
+            value = getattr(module, public)
+            if inspect.isclass(value) or inspect.isfunction(value):
+                yield f"{name}.{public}", value
+
+
+def test_public_names_say_a_module_they_are_public_in():
+    written_elsewhere = {
+        path: value.__module__
+        for path, value in published()
+        if value.__module__.startswith("neighboragg")
+        and (
+            "._" in value.__module__
+            or getattr(importlib.import_module(value.__module__), value.__qualname__, None) is not value
+        )
+    }
+    assert written_elsewhere == {}
+    assert neighboragg.TrustedClassifier.__module__ == "neighboragg"
+    assert neighboragg.TrustedClassifier.fit.__module__ == "neighboragg"
+    assert neighboragg.methods.TrustScore.__module__ == "neighboragg.methods"
+
+
+def test_sources_of_methods_are_found():
+    assert "def fit(" in inspect.getsource(neighboragg.TrustedClassifier.fit)
+    assert "def find_mislabeled(" in inspect.getsource(neighboragg.find_mislabeled)
+
+
+def test_signatures_are_readable():
+    callables = dict(published())
+    for path, value in list(callables.items()):
+        if inspect.isclass(value):
+            callables |= {
+                f"{path}.{name}": member
+                for name, member in vars(value).items()
+                if inspect.isfunction(member) and not name.startswith("_")
+            }
+    for path, value in callables.items():
+        for annotation in getattr(value, "__annotations__", {}).values():
+            text = inspect.formatannotation(annotation)
+            assert len(text) < 120, f"{path}: {text}"
+            assert "_typing" not in text, f"{path}: {text}"
+    assert str(inspect.signature(neighboragg.TrustedClassifier.score_labels)) == (
+        "(self, X: Any, y: numpy.typing.ArrayLike) -> numpy.ndarray"
+    )
+
+
+def test_types_are_shipped():
+    assert (ROOT / "py.typed").is_file()
+
+
 def test_extras_named_in_errors_exist():
     extras = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     named = set()

@@ -3,7 +3,9 @@
 Trust scores for any trained classifier, from its nearest training rows in every class.
 """
 
+from neighboragg._assessment import Assessment
 from neighboragg._load import load
+from neighboragg._public import publish as _publish
 from neighboragg.classifier import TrustedClassifier
 from neighboragg.methods import NeighborAgg
 from neighboragg.mislabel import MislabelDetector, find_mislabeled
@@ -12,6 +14,7 @@ from neighboragg.selective import SelectiveClassifier
 __version__ = "0.1.0"
 
 __all__ = [
+    "Assessment",
     "MislabelDetector",
     "NeighborAgg",
     "SelectiveClassifier",
@@ -19,3 +22,5 @@ __all__ = [
     "find_mislabeled",
     "load",
 ]
+
+_publish(globals())

@@ -1,6 +1,6 @@
 """TrustedClassifier: a classifier that also says how far each of its predictions can be trusted."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, Self
 
@@ -9,24 +9,42 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from neighboragg._rows import as_rows, holdout_mask, take_rows
-from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
-from neighboragg._validation import check_labels, check_real, check_same_length
-from neighboragg._wrapped import (
+from neighboragg._ask import ask
+from neighboragg._assessment import Assessment
+from neighboragg._base_classifier import (
     check_classifier,
     check_same_classes,
     preprocessing_of,
     refuse_supervised_vectors,
     weight_parameter,
 )
+from neighboragg._row_selection import as_rows, holdout_mask, row_names, take_rows
+from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
+from neighboragg._validation import check_labels, check_real, check_same_length, encode_labels
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features import Vectorizer
 from neighboragg.methods import METHODS, Explanation, NeighborAgg, TrustMethod
 from neighboragg.persistence import dump_estimator, load_estimator, write_record
 
 __all__ = ["TrustedClassifier"]
+
+
+def _has_neighbors(name: str) -> Callable[["TrustedClassifier"], bool]:
+    """Check, for `available_if`, that the trust method can show neighbors, fitted or not."""
+
+    def check(model: "TrustedClassifier") -> bool:
+        method = getattr(model, "method_", model.method)
+        if method is None or hasattr(method, name):
+            return True
+        raise AttributeError(
+            f"{name} needs a method with neighbors; {type(method).__name__} has none.\n"
+            "Hint: method=NeighborAgg()."
+        )
+
+    return check
 
 
 class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -71,6 +89,11 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     -----
     Labels and probabilities are the classifier's own; trust never changes them. The trust method must see rows
     that the classifier was not trained on, since probabilities of training rows are over-confident.
+
+    Each call runs the classifier's preprocessing once and asks the classifier once. Labels are those of its
+    `predict`. Where `predict` is known to take the most probable class (forests, bagging, trees, boosting,
+    multi-layer perceptrons, calibrated classifiers), they are read off the probabilities; any other classifier is
+    asked for both, on rows that were preprocessed once.
 
     `sample_weight` goes to the classifier only. As rows are held out (or folded) at random, a row of weight zero
     is not the same as no row, and a row of weight two not the same as the row twice.
@@ -194,8 +217,33 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         trust : ndarray of shape (n, n_classes)
             Columns as `classes_`.
         """
-        proba = self.predict_proba(X)
-        return self.method_.predict_trust(self._vectors(X), proba)
+        _, proba, vectors = self._ask(X, labels=False)
+        return self.method_.predict_trust(vectors, proba)
+
+    def assess(self, X: Any) -> Assessment:
+        """Label, probability and trust of every row, all from one pass through the classifier.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        assessment : Assessment
+            ``print`` it, take its arrays, or turn it into a data frame with ``to_frame()``.
+        """
+        labels, proba, vectors = self._ask(X, labels=True)
+        trust = self.method_.predict_trust(vectors, proba)
+        predicted = np.arange(len(trust)), encode_labels(labels, self.classes_, "y_pred", type(self).__name__)
+        return Assessment(
+            label=labels,
+            probability=proba[predicted],
+            trust=trust[predicted],
+            proba=proba,
+            class_trust=trust,
+            index=row_names(X, len(trust)),
+            classes=self.classes_,
+        )
 
     def score_samples(self, X: Any) -> FloatArray:
         """Trust in the predicted labels; higher is more trusted.
@@ -208,8 +256,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         trust : ndarray of shape (n,)
         """
-        proba = self.predict_proba(X)
-        return self.method_.score_samples(self._vectors(X), proba, y_pred=self.predict(X))
+        return self.assess(X).trust
 
     def score_labels(self, X: Any, y: ArrayLike) -> FloatArray:
         """Trust in given labels; low means that the label is suspicious.
@@ -223,9 +270,10 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         trust : ndarray of shape (n,)
         """
-        proba = self.predict_proba(X)
-        return self.method_.score_labels(self._vectors(X), y, proba)
+        _, proba, vectors = self._ask(X, labels=False)
+        return self.method_.score_labels(vectors, y, proba)
 
+    @available_if(_has_neighbors("kneighbors"))
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[FloatArray, IntArray]:
         """Nearest reference rows of every class, for methods that have neighbors.
 
@@ -241,11 +289,12 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Indices are positions in the rows passed to :meth:`fit`, followed by the rows of `X_val` if given;
             missing neighbors are (inf, -1).
         """
-        method = self._neighbor_method("kneighbors")
-        self._check_rows(X)
-        distances, indices = method.kneighbors(self._vectors(X), n_neighbors)
+        rows = self._check_rows(X)
+        vectors = self._vectorizer.transform(rows, preprocessing_of(self.estimator_))
+        distances, indices = self.method_.kneighbors(vectors, n_neighbors)
         return distances, self._original(indices)
 
+    @available_if(_has_neighbors("explain"))
     def explain(self, X: Any) -> Explanation:
         """What raised and lowered the trust in each row, and the neighbors behind it.
 
@@ -258,9 +307,8 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         explanation : Explanation
             ``print`` it, or take its arrays. Neighbors are positions as in :meth:`kneighbors`.
         """
-        method = self._neighbor_method("explain")
-        proba = self.predict_proba(X)
-        explanation = method.explain(self._vectors(X), proba, y_pred=self.predict(X))
+        labels, proba, vectors = self._ask(X, labels=True)
+        explanation = self.method_.explain(vectors, proba, y_pred=labels)
         return explanation.renumbered(self._original(explanation.indices))
 
     def save(self, path: str | PathLike[str], *, include_estimator: bool = True) -> None:
@@ -372,7 +420,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X_val = self._check_columns(X_val)
         labels_val = check_labels(y_val, "y_val", owner)
         self._fit_estimator(X, labels, weight)
-        self._fit_method(X, labels, X_val, labels_val, self.estimator_.predict_proba(X_val))
+        self._fit_method(X, labels, X_val, labels_val)
 
     def _fit_with_holdout(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
         owner = type(self).__name__
@@ -387,8 +435,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         X_val = take_rows(X, val)
         self._fit_estimator(take_rows(X, train), labels[train], None if weight is None else weight[train])
-        proba = self.estimator_.predict_proba(X_val)
-        self._fit_method(take_rows(X, train), labels[train], X_val, labels[val], proba)
+        self._fit_method(take_rows(X, train), labels[train], X_val, labels[val])
         self.validation_indices_ = val
 
     def _fit_cross_validated(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
@@ -406,7 +453,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"the first is row {lacking[0]}.\nHint: use a partition of the rows, such as cv=5."
             )
         self._fit_estimator(X, labels, weight)
-        self._fit_method(X, labels, None, None, proba)
+        self._fit_method(X, labels, proba=proba)
 
     def _fit_estimator(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
         if isinstance(self.estimator, FrozenEstimator):
@@ -417,8 +464,14 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.classes_ = np.asarray(getattr(self.estimator_, "classes_", np.unique(labels)))
 
     def _fit_method(
-        self, X: Any, labels: Array, X_val: Any, labels_val: Array | None, proba: FloatArray
+        self,
+        X: Any,
+        labels: Array,
+        X_val: Any = None,
+        labels_val: Array | None = None,
+        proba: FloatArray | None = None,
     ) -> None:
+        """Fit on validation rows, or on out-of-fold probabilities of the training rows."""
         self._vectorizer = Vectorizer(self.features)
         vectors = self._vectorizer.fit_transform(X, labels, preprocessing_of(self.estimator_))
         method = NeighborAgg() if self.method is None else self.method
@@ -427,9 +480,10 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"The 'method' parameter of {type(self).__name__} must be a trust method of neighboragg.methods. "
                 f"Got {method!r} instead."
             )
-        vectors_val = (
-            None if X_val is None else self._vectorizer.transform(X_val, preprocessing_of(self.estimator_))
-        )
+        vectors_val = None
+        if X_val is not None:
+            said = ask(self.estimator_, X_val, labels=False)
+            proba, vectors_val = said.proba, self._vectors(X_val, said.inputs)
         self.method_ = clone(method).fit(
             vectors,
             labels,
@@ -449,17 +503,15 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         validate_data(self, X, reset=False, skip_check_array=True)
         return X
 
-    def _vectors(self, X: Any) -> FloatArray:
-        return self._vectorizer.transform(X, preprocessing_of(self.estimator_))
+    def _ask(self, X: Any, *, labels: bool) -> tuple[Any, FloatArray, FloatArray]:
+        """Labels (None unless wanted), probabilities and vectors of new rows."""
+        rows = self._check_rows(X)
+        said = ask(self.estimator_, rows, labels=labels)
+        return said.labels, said.proba, self._vectors(rows, said.inputs)
 
-    def _neighbor_method(self, name: str) -> NeighborAgg:
-        check_is_fitted(self, "method_")
-        if isinstance(self.method_, NeighborAgg):
-            return self.method_
-        raise AttributeError(
-            f"{type(self).__name__}.{name} needs a method with neighbors; {type(self.method_).__name__} has none.\n"
-            "Hint: method=NeighborAgg()."
-        )
+    def _vectors(self, rows: Any, inputs: Any) -> FloatArray:
+        """Vectors of rows that the classifier's preprocessing has turned into `inputs` already."""
+        return self._vectorizer.transform(inputs if self._vectorizer.kind == "auto" else rows, None)
 
     def _original(self, indices: IntArray) -> IntArray:
         """Positions in the rows passed to fit, from positions in training rows followed by validation rows."""

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, TargetEncoder
 
 from neighboragg import NeighborAgg, TrustedClassifier
-from neighboragg._rows import holdout_mask
+from neighboragg._row_selection import holdout_mask
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods import MaxConfidence, TrustScore
 
@@ -143,12 +143,13 @@ class TestExplanation:
     def test_other_methods_have_no_neighbors(self, rows):
         X, y = rows
         model = TrustedClassifier(LogisticRegression(), TrustScore(), random_state=0).fit(X, y)
-        with pytest.raises(AttributeError) as error:
-            model.explain(X)
-        assert str(error.value) == (
-            "TrustedClassifier.explain needs a method with neighbors; TrustScore has none.\n"
-            "Hint: method=NeighborAgg()."
-        )
+        for name in ("explain", "kneighbors"):
+            with pytest.raises(AttributeError) as error:
+                getattr(model, name)
+            assert str(error.value) == f"This 'TrustedClassifier' has no attribute {name!r}"
+            assert str(error.value.__cause__) == (
+                f"{name} needs a method with neighbors; TrustScore has none.\nHint: method=NeighborAgg()."
+            )
 
 
 class NoProbabilities(Perceptron):
@@ -215,13 +216,14 @@ REFUSALS = [
     (
         lambda X, y: TrustedClassifier("forest").fit(X, y),
         InvalidParameterError,
-        "The 'estimator' parameter of TrustedClassifier must be a classifier. Got 'forest' instead.",
+        "The 'estimator' parameter of TrustedClassifier must be a classifier with predict_proba. "
+        "Got 'forest' instead.\nHint: wrap it, e.g. CalibratedClassifierCV(estimator).",
     ),
     (
         lambda X, y: TrustedClassifier(NoProbabilities()).fit(X, y),
         InvalidParameterError,
-        "The 'estimator' parameter of TrustedClassifier must have predict_proba. Got NoProbabilities() instead.\n"
-        "Hint: wrap it, e.g. CalibratedClassifierCV(estimator), or SVC(probability=True).",
+        "The 'estimator' parameter of TrustedClassifier must be a classifier with predict_proba. "
+        "Got NoProbabilities() instead.\nHint: wrap it, e.g. CalibratedClassifierCV(estimator).",
     ),
     (
         lambda X, y: TrustedClassifier(LR, method="pool").fit(X, y),

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from neighboragg import Assessment
+
 
 class GivenModel(ClassifierMixin, BaseEstimator):
     """Rows are (position of the predicted class, trust in it)."""
@@ -16,10 +18,24 @@ class GivenModel(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes)
 
     def predict(self, X):
-        return self.classes_[np.asarray(X)[:, 0].astype(int)]
+        return self.assess(X).label
 
     def score_samples(self, X):
-        return np.asarray(X)[:, 1].astype(float)
+        return self.assess(X).trust
+
+    def assess(self, X):
+        X = np.asarray(X)
+        codes, trust = X[:, 0].astype(int), X[:, 1].astype(float)
+        proba = np.eye(len(self.classes_))[codes]
+        return Assessment(
+            label=self.classes_[codes],
+            probability=np.ones(len(X)),
+            trust=trust,
+            proba=proba,
+            class_trust=trust[:, None] * proba,
+            index=np.arange(len(X)),
+            classes=self.classes_,
+        )
 
 
 @pytest.fixture

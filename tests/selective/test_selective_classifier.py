@@ -297,6 +297,30 @@ def test_parameters_and_clone(digits):
     assert safe.calibrate(X, y).coverage_ >= 0.5
 
 
+def test_clone_keeps_a_fitted_model_and_forgets_the_threshold(digits):
+    model, (X, y), (X_new, _) = digits
+    safe = SelectiveClassifier(model, target_risk=0.12).calibrate(X, y)
+    again = clone(safe)
+    assert again.model is model
+    assert not hasattr(again, "thresholds_")
+    np.testing.assert_array_equal(again.calibrate(X, y).predict(X_new), safe.predict(X_new))
+
+
+def test_clone_copies_a_model_that_is_not_fitted():
+    safe = SelectiveClassifier(TrustedClassifier(GaussianNB()), target_risk=0.1)
+    assert clone(safe).model is not safe.model
+
+
+def test_assessment_says_what_is_kept(digits):
+    model, (X, y), (X_new, _) = digits
+    safe = SelectiveClassifier(model, target_coverage=0.6).calibrate(X, y)
+    assessed = safe.assess(X_new)
+    np.testing.assert_array_equal(assessed.kept, safe.accept(X_new))
+    np.testing.assert_array_equal(assessed.label, model.predict(X_new))
+    np.testing.assert_array_equal(assessed.trust, model.score_samples(X_new))
+    assert list(assessed.to_frame()) == ["label", "probability", "trust", "kept"]
+
+
 def test_calibration_leaves_the_model_and_the_parameters_alone(digits):
     model, (X, y), (X_new, _) = digits
     before = model.score_samples(X_new)

@@ -194,24 +194,27 @@ def test_targets_and_levels_are_checked(value):
             "correct and trust passed to {} must have the same number of rows. Got 2 and 1.",
         ),
         (
-            [1, 0],
+            [2, 0],
             [0.1, 0.2],
-            "correct passed to {} must be a 1-D array of bool, and trust 1-D. "
-            "Got int64 of shape (2,), and shape (2,).",
+            "correct passed to {} must be boolean, or the integers 0 and 1. Row 0 is 2.\n"
+            "Hint: pass y_pred == y_true.",
         ),
         (
             [[True], [False]],
             [0.1, 0.2],
-            "correct passed to {} must be a 1-D array of bool, and trust 1-D. "
-            "Got bool of shape (2, 1), and shape (2,).",
+            "correct passed to {} must be one-dimensional, one entry per row. Got shape (2, 1).",
         ),
         (
             True,
             0.5,
-            "correct passed to {} must be a 1-D array of bool, and trust 1-D. "
-            "Got bool of shape (), and shape ().",
+            "correct passed to {} must be one-dimensional, one entry per row. Got shape ().",
         ),
-        ([True, True, False], [0.1, math.nan, 0.2], "trust passed to {} contains NaN in row 1."),
+        (
+            [True, True, False],
+            [0.1, math.nan, 0.2],
+            "trust passed to {} contains NaN, first in row 1.\n"
+            "Hint: a row without a score has no rank; drop it from correct and trust alike.",
+        ),
     ],
 )
 def test_outcomes_are_checked(correct, trust, message):

@@ -1,5 +1,6 @@
 """Aggregators: evidence about each class in, trust vector out."""
 
+from neighboragg._public import publish as _publish
 from neighboragg.aggregators._base import Aggregator
 from neighboragg.aggregators._evidence import Evidence, Opinion, laplacian_similarity, log_evidence
 from neighboragg.aggregators._network import NetworkAggregator, gcn_weights
@@ -15,3 +16,5 @@ __all__ = [
     "laplacian_similarity",
     "log_evidence",
 ]
+
+_publish(globals())

@@ -1,5 +1,6 @@
 """Which trust method is best on your data: `compare`; the paper's own tables are in `neighboragg.bench.paper`."""
 
+from neighboragg._public import publish as _publish
 from neighboragg.bench._cells import Cell, make_cell
 from neighboragg.bench._compare import compare
 from neighboragg.bench._comparison import Comparison
@@ -30,3 +31,5 @@ __all__ = [
     "make_cell",
     "read_table",
 ]
+
+_publish(globals())

@@ -1,5 +1,6 @@
 """Real data with a cache, the paper's splits, a toy set, and label noise for honest tests."""
 
+from neighboragg._public import publish as _publish
 from neighboragg.datasets._dataset import Dataset
 from neighboragg.datasets._fetch import list_datasets, load_dataset
 from neighboragg.datasets._noise import NoisyLabels, add_label_noise
@@ -15,3 +16,5 @@ __all__ = [
     "make_moons_trust",
     "paper_split",
 ]
+
+_publish(globals())

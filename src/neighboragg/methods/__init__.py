@@ -1,5 +1,6 @@
 """Trust methods: NeighborAgg and baselines, all with one array contract."""
 
+from neighboragg._public import publish as _publish
 from neighboragg.methods._base import TrustMethod
 from neighboragg.methods._explanation import Explanation
 from neighboragg.methods._knn_vote import KNNVote
@@ -35,3 +36,5 @@ METHODS: dict[str, type[TrustMethod]] = {
     for name, kind in list(globals().items())
     if isinstance(kind, type) and issubclass(kind, TrustMethod) and kind is not TrustMethod
 }
+
+_publish(globals())

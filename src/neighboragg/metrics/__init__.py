@@ -5,6 +5,7 @@ a score that is higher for predictions to be trusted more. Rows with equal trust
 so no metric depends on the order of the rows.
 """
 
+from neighboragg._public import publish as _publish
 from neighboragg.metrics._areas import augrc, aurc, excess_aurc
 from neighboragg.metrics._band import RiskCoverageBand, risk_coverage_band
 from neighboragg.metrics._bootstrap import Interval, bootstrap_difference, bootstrap_interval
@@ -39,3 +40,5 @@ __all__ = [
     "risk_coverage_curve",
     "trust_metrics",
 ]
+
+_publish(globals())

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from neighboragg._outcomes import check_outcomes
 from neighboragg._typing import ArrayLike
-from neighboragg.metrics._checks import check_outcomes
 from neighboragg.metrics._groups import TieGroups, group_ties, oracle_groups
 
 __all__ = ["augrc", "aurc", "excess_aurc", "grouped_augrc", "grouped_aurc", "grouped_excess_aurc"]

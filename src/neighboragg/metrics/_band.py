@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from neighboragg._outcomes import check_outcomes
 from neighboragg._typing import ArrayLike
 from neighboragg.metrics._bootstrap import RandomState, Sample, check_bootstrap, resample_counts
-from neighboragg.metrics._checks import check_outcomes
 from neighboragg.metrics._selective import risk_coverage_curve
 
 __all__ = ["RiskCoverageBand", "risk_coverage_band"]

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from neighboragg._outcomes import check_correct, check_outcomes, check_trust
 from neighboragg._typing import ArrayLike, BoolArray
 from neighboragg._validation import check_integer, check_real, check_same_length
 from neighboragg.exceptions import InvalidParameterError, TrustWarning
-from neighboragg.metrics._checks import check_correct, check_outcomes, check_trust
 
 __all__ = [
     "Interval",

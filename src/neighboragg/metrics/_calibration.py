@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from neighboragg._outcomes import check_outcomes
 from neighboragg._typing import ArrayLike
 from neighboragg._validation import check_choice, check_integer
-from neighboragg.metrics._checks import check_outcomes
 from neighboragg.metrics._groups import TieGroups, group_ties
 
 __all__ = [

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 
+from neighboragg._outcomes import check_outcomes
 from neighboragg._typing import ArrayLike
 from neighboragg._validation import check_real
-from neighboragg.metrics._checks import check_outcomes, warn_undefined
 from neighboragg.metrics._groups import TieGroups, group_ties
+from neighboragg.metrics._undefined import warn_undefined
 
 __all__ = [
     "auroc",

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from neighboragg._outcomes import check_outcomes
 from neighboragg._typing import ArrayLike
 from neighboragg._validation import check_real
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.metrics._checks import check_outcomes
 from neighboragg.metrics._groups import TieGroups, group_ties
 
 __all__ = [

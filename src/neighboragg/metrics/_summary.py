@@ -2,10 +2,10 @@
 
 import math
 
+from neighboragg._outcomes import check_outcomes
 from neighboragg._typing import ArrayLike
 from neighboragg.metrics._areas import grouped_augrc, grouped_aurc, grouped_excess_aurc
 from neighboragg.metrics._calibration import grouped_brier_score, grouped_calibration_error
-from neighboragg.metrics._checks import check_outcomes, warn_undefined
 from neighboragg.metrics._groups import group_ties
 from neighboragg.metrics._ranking import (
     grouped_auroc,
@@ -14,6 +14,7 @@ from neighboragg.metrics._ranking import (
     grouped_fpr_at_tpr,
 )
 from neighboragg.metrics._selective import grouped_coverage_at_risk
+from neighboragg.metrics._undefined import warn_undefined
 
 __all__ = ["trust_metrics"]
 

@@ -1,5 +1,6 @@
 """Wrong labels: the detector, rules for what to flag, noise rates, and intervals from reviewed rows."""
 
+from neighboragg._public import publish as _publish
 from neighboragg.mislabel._conformal import (
     benjamini_hochberg,
     cmd_flags,
@@ -41,3 +42,5 @@ __all__ = [
     "noise_rate_from_trust",
     "precision_interval",
 ]
+
+_publish(globals())

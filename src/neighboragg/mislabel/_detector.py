@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from neighboragg._rows import take_rows
+from neighboragg._base_classifier import check_classifier
+from neighboragg._row_selection import take_rows
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._validation import (
     check_choice,
@@ -26,7 +27,6 @@ from neighboragg.mislabel._groups import Kinship, deal_folds, find_kin, mostly_k
 from neighboragg.mislabel._inputs import (
     RowVectors,
     check_classes,
-    check_estimator,
     check_groups,
     check_verified,
     is_table,
@@ -313,7 +313,7 @@ class MislabelDetector(BaseEstimator):
         for name, least in (("n_passes", 1), ("cv", 2), ("n_neighbors", 1), ("verbose", 0)):
             check_integer(getattr(self, name), name, owner, minimum=least)
         if self.estimator is not None:
-            check_estimator(self.estimator, owner)
+            check_classifier(self.estimator, owner, refitted=True)
             if proba is not None:
                 raise InvalidInputError(
                     f"{owner} got both an estimator and proba.\n"

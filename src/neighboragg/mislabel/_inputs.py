@@ -4,14 +4,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.frozen import FrozenEstimator
 
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._validation import check_labels, check_rows, check_same_length
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import InvalidInputError
 from neighboragg.features import TabularFeatures
 
-__all__ = ["RowVectors", "check_classes", "check_estimator", "check_groups", "check_verified", "is_table"]
+__all__ = ["RowVectors", "check_classes", "check_groups", "check_verified", "is_table"]
 
 
 def is_table(X: Any) -> bool:
@@ -121,19 +120,3 @@ def check_verified(verified: ArrayLike | None, n: int, owner: str) -> BoolArray:
             "Hint: mark the rows whose labels have been verified, and leave out verified if there are none."
         )
     return mask
-
-
-def check_estimator(estimator: Any, owner: str) -> None:
-    """Raise unless `estimator` can be cross-validated."""
-    if isinstance(estimator, FrozenEstimator):
-        raise InvalidParameterError(
-            f"The 'estimator' parameter of {owner} is frozen, and so cannot be cross-validated; its probabilities "
-            "of rows it was trained on repeat wrong labels.\n"
-            "Hint: pass the classifier itself, or proba with its out-of-fold probabilities."
-        )
-    if not (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba")):
-        raise InvalidParameterError(
-            f"The 'estimator' parameter of {owner} must be a classifier with predict_proba. "
-            f"Got {estimator!r} instead.\n"
-            "Hint: wrap it, e.g. CalibratedClassifierCV(estimator)."
-        )

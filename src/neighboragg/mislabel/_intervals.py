@@ -3,8 +3,9 @@
 from bisect import bisect_left
 
 import numpy as np
-from scipy.stats import beta, hypergeom
+from scipy.stats import hypergeom
 
+from neighboragg._binomial import lower_limit, upper_limit
 from neighboragg._typing import ArrayLike, FloatArray
 from neighboragg._validation import check_integer, check_real
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
@@ -55,10 +56,7 @@ def clopper_pearson(
     """
     tail = _tail(confidence_level, "clopper_pearson")
     k, n = _check_counts(successes, trials)
-    # The clipped parameters belong to ends that are replaced by 0 and 1.
-    low = np.where(k == 0, 0.0, beta.ppf(tail, np.maximum(k, 1.0), n - k + 1.0))
-    high = np.where(k == n, 1.0, beta.isf(tail, k + 1.0, np.maximum(n - k, 1.0)))
-    return low, high
+    return lower_limit(k, n, tail), upper_limit(k, n, tail)
 
 
 def precision_interval(

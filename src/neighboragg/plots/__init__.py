@@ -1,7 +1,10 @@
 """Figures of trust, one display a figure; matplotlib is imported when one is drawn."""
 
+from neighboragg._public import publish as _publish
 from neighboragg.plots._label_matrix import LabelMatrixDisplay
 from neighboragg.plots._label_scores import LabelScoreDisplay
 from neighboragg.plots._risk_coverage import RiskCoverageDisplay
 
 __all__ = ["LabelMatrixDisplay", "LabelScoreDisplay", "RiskCoverageDisplay"]
+
+_publish(globals())

@@ -1,5 +1,6 @@
 """The label review page: suspicious labels with their evidence, decisions kept in SQLite, and what they show."""
 
+from neighboragg._public import publish as _publish
 from neighboragg.review._app import create_app
 from neighboragg.review._build import build_review_set
 from neighboragg.review._decision import Decision, DecisionConflictError
@@ -27,3 +28,5 @@ __all__ = [
     "save_review_set",
     "serve",
 ]
+
+_publish(globals())

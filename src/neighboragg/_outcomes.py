@@ -1,32 +1,30 @@
-"""Checks of `correct` and `trust`, shared by every metric."""
-
-import warnings
+"""Checks of `correct` and `trust`: whether each prediction was correct, and how much it was trusted."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neighboragg._typing import Array, ArrayLike, BoolArray
 from neighboragg._validation import check_same_length
-from neighboragg.exceptions import InvalidInputError, TrustWarning
+from neighboragg.exceptions import InvalidInputError
 
-__all__ = ["check_correct", "check_outcomes", "check_probability", "check_trust", "warn_undefined"]
+__all__ = ["check_correct", "check_outcomes", "check_probability", "check_trust"]
 
 
 def check_outcomes(
-    correct: ArrayLike, trust: ArrayLike, owner: str, *, probability: bool = False
+    correct: ArrayLike, trust: ArrayLike, owner: str, *, probability: bool = False, minimum: int = 1
 ) -> tuple[BoolArray, NDArray[np.float64]]:
     """Return both as 1-D arrays of one length; `probability` also asks for trust in [0, 1]."""
-    outcomes = check_correct(correct, "correct", owner)
-    scores = check_trust(trust, "trust", owner)
+    outcomes = check_correct(correct, "correct", owner, minimum)
+    scores = check_trust(trust, "trust", owner, minimum)
     check_same_length(outcomes, "correct", scores, "trust", owner)
     if probability:
         check_probability(scores, owner)
     return outcomes, scores
 
 
-def check_correct(correct: ArrayLike, name: str, owner: str) -> BoolArray:
-    """Return outcomes as a non-empty 1-D boolean array."""
-    values = _one_dimensional(correct, name, owner)
+def check_correct(correct: ArrayLike, name: str, owner: str, minimum: int = 1) -> BoolArray:
+    """Return outcomes as a 1-D boolean array of at least `minimum` rows."""
+    values = _one_dimensional(correct, name, owner, minimum)
     if values.dtype.kind == "b":
         return values
     if values.dtype.kind not in "iu":
@@ -43,9 +41,9 @@ def check_correct(correct: ArrayLike, name: str, owner: str) -> BoolArray:
     return values.astype(np.bool_)
 
 
-def check_trust(trust: ArrayLike, name: str, owner: str) -> NDArray[np.float64]:
-    """Return scores as a non-empty 1-D float64 array without NaN; infinities have a rank and stay."""
-    values = _one_dimensional(trust, name, owner)
+def check_trust(trust: ArrayLike, name: str, owner: str, minimum: int = 1) -> NDArray[np.float64]:
+    """Return scores as a 1-D float64 array without NaN; infinities have a rank and stay."""
+    values = _one_dimensional(trust, name, owner, minimum)
     if values.dtype.kind not in "biuf":
         raise InvalidInputError(
             f"{name} passed to {owner} must be numbers. Got dtype {values.dtype}.\n"
@@ -71,22 +69,12 @@ def check_probability(trust: NDArray[np.float64], owner: str) -> None:
         )
 
 
-def warn_undefined(subject: str, *, n_rows: int, all_correct: bool) -> None:
-    """Warn, in the name of the caller's caller, that a ranking has only one kind of row to rank."""
-    warnings.warn(
-        f"{subject} undefined, NaN is returned: all of the {n_rows} rows are "
-        f"{'correct' if all_correct else 'wrong'}, and a ranking needs correct and wrong ones.",
-        TrustWarning,
-        stacklevel=3,
-    )
-
-
-def _one_dimensional(values: ArrayLike, name: str, owner: str) -> Array:
+def _one_dimensional(values: ArrayLike, name: str, owner: str, minimum: int) -> Array:
     array = np.asarray(values)
     if array.ndim != 1:
         raise InvalidInputError(
             f"{name} passed to {owner} must be one-dimensional, one entry per row. Got shape {array.shape}."
         )
-    if not len(array):
+    if len(array) < minimum:
         raise InvalidInputError(f"{name} passed to {owner} is empty; at least one row is needed.")
     return array

@@ -1,4 +1,4 @@
-"""What a classifier that is wrapped can do, and what is inside it."""
+"""The classifier that is wrapped: what it must be able to do, and what is inside it."""
 
 from typing import Any
 
@@ -16,20 +16,24 @@ __all__ = [
     "check_same_classes",
     "preprocessing_of",
     "refuse_supervised_vectors",
+    "unfrozen",
     "weight_parameter",
 ]
 
 
-def check_classifier(estimator: Any, owner: str) -> None:
-    """Raise unless `estimator` can be fitted, or is frozen, and gives probabilities."""
-    if not (isinstance(estimator, FrozenEstimator) or hasattr(estimator, "fit")):
+def check_classifier(estimator: Any, owner: str, *, refitted: bool = False) -> None:
+    """Raise unless `estimator` gives probabilities and can be fitted, or is frozen and need not be `refitted`."""
+    if isinstance(estimator, FrozenEstimator) and refitted:
         raise InvalidParameterError(
-            f"The 'estimator' parameter of {owner} must be a classifier. Got {estimator!r} instead."
+            f"The 'estimator' parameter of {owner} is frozen, and so cannot be cross-validated; its probabilities "
+            "of rows it was trained on repeat wrong labels.\n"
+            "Hint: pass the classifier itself, or proba with its out-of-fold probabilities."
         )
-    if not hasattr(estimator, "predict_proba"):
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba")):
         raise InvalidParameterError(
-            f"The 'estimator' parameter of {owner} must have predict_proba. Got {estimator!r} instead.\n"
-            "Hint: wrap it, e.g. CalibratedClassifierCV(estimator), or SVC(probability=True)."
+            f"The 'estimator' parameter of {owner} must be a classifier with predict_proba. "
+            f"Got {estimator!r} instead.\n"
+            "Hint: wrap it, e.g. CalibratedClassifierCV(estimator)."
         )
 
 
@@ -43,9 +47,16 @@ def check_same_classes(estimator: Any, classes: Array, owner: str) -> None:
         )
 
 
+def unfrozen(estimator: Any) -> Any:
+    """The estimator itself, where it is frozen."""
+    while isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    return estimator
+
+
 def preprocessing_of(estimator: Any) -> Any:
     """The steps before the classifier, if it is a Pipeline that has some."""
-    inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    inner = unfrozen(estimator)
     return inner[:-1] if isinstance(inner, Pipeline) and len(inner.steps) > 1 else None
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from neighboragg._typing import BoolArray, IntArray
+from neighboragg._typing import Array, BoolArray, IntArray
 from neighboragg.exceptions import InvalidInputError
 
-__all__ = ["as_rows", "holdout_mask", "take_rows"]
+__all__ = ["as_rows", "holdout_mask", "row_names", "take_rows"]
 
 
 def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -> BoolArray:
@@ -46,3 +46,8 @@ def take_rows(X: Any, rows: IntArray) -> Any:
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X[rows]
+
+
+def row_names(X: Any, n: int) -> Array:
+    """What a user calls the rows: the index of a pandas frame, else their positions."""
+    return X.index if hasattr(X, "iloc") else np.arange(n)

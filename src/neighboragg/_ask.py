@@ -1,0 +1,117 @@
+"""Ask a classifier once: probabilities, labels, and the rows as its last step saw them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neighboragg._base_classifier import preprocessing_of, unfrozen
+from neighboragg._row_selection import take_rows
+from neighboragg._typing import Array, FloatArray
+
+__all__ = ["Answer", "ask"]
+
+# Where `predict` and `predict_proba` are defined in classifiers whose `predict` takes the argmax of what
+# `predict_proba` returns. A subclass that overrides either is not among them.
+MOST_PROBABLE = {
+    ("sklearn.calibration.CalibratedClassifierCV",) * 2,
+    ("sklearn.ensemble._bagging.BaggingClassifier",) * 2,
+    ("sklearn.ensemble._forest.ForestClassifier",) * 2,
+    ("sklearn.neural_network._multilayer_perceptron.MLPClassifier",) * 2,
+    ("sklearn.tree._classes.BaseDecisionTree", "sklearn.tree._classes.DecisionTreeClassifier"),
+    ("lightgbm.sklearn.LGBMClassifier",) * 2,
+    ("xgboost.sklearn.XGBClassifier",) * 2,
+}
+# For these, row by row, `predict` takes the argmax of scores that `predict_proba` maps to probabilities without
+# changing their order. Only rows where rounding could have made or broken a tie are asked for their label.
+SAME_ORDER = {
+    ("sklearn.ensemble._gb.GradientBoostingClassifier",) * 2,
+    ("sklearn.ensemble._hist_gradient_boosting.gradient_boosting.HistGradientBoostingClassifier",) * 2,
+}
+NEAR_TIE = 1e-6
+# Objectives of boosting libraries with which the above holds; None is their default.
+PROBABILITY_OBJECTIVES = {None, "binary", "binary:logistic", "multi:softprob", "multiclass"}
+# Asked through, as they only pass on what the estimator inside says: attribute that holds it.
+SEARCH = ("sklearn.model_selection._search.BaseSearchCV",) * 2
+PIPELINE = ("sklearn.pipeline.Pipeline",) * 2
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a classifier says of a batch of rows, and the rows as its last step saw them.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,) or None
+        Exactly what `predict` returns; None if not asked for.
+    proba : ndarray of shape (n, n_classes)
+        Exactly what `predict_proba` returns.
+    inputs : array-like, data frame or sparse matrix
+        The rows after the preprocessing of a Pipeline, or as they came.
+    """
+
+    labels: Array | None
+    proba: FloatArray
+    inputs: Any
+
+
+def ask(estimator: Any, X: Any, *, labels: bool = True) -> Answer:
+    """Ask for probabilities, and for labels if wanted, with each step of the classifier run once.
+
+    Labels are those of `predict`, always. They are taken from the probabilities where `predict` is known to do
+    so; any other classifier is asked for both, after its preprocessing has been run once.
+    """
+    preprocessing = preprocessing_of(estimator)
+    if preprocessing is None:
+        return Answer(*_labels_and_proba(estimator, X, labels), X)
+    inner, inputs = unfrozen(estimator), preprocessing.transform(X)
+    if _defined_in(inner) == PIPELINE:
+        return Answer(*_labels_and_proba(inner.steps[-1][1], inputs, labels), inputs)
+    return Answer(*_labels_and_proba(inner, X, labels), inputs)
+
+
+def _labels_and_proba(estimator: Any, X: Any, labels: bool) -> tuple[Array | None, FloatArray]:
+    """What `predict` (if wanted) and `predict_proba` return."""
+    inner = unfrozen(estimator)
+    if not labels:
+        return None, inner.predict_proba(X)
+    origin = _defined_in(inner)
+    if origin == SEARCH:
+        return _labels_and_proba(inner.best_estimator_, X, labels)
+    if origin == PIPELINE and len(inner.steps) > 1:
+        return _labels_and_proba(inner.steps[-1][1], inner[:-1].transform(X), labels)
+    proba = inner.predict_proba(X)
+    if origin in MOST_PROBABLE | SAME_ORDER and _gives_probabilities(inner):
+        said = inner.classes_[proba.argmax(axis=1)]
+        if origin in SAME_ORDER:
+            first, second = np.sort(proba, axis=1)[:, [-1, -2]].T
+            close = np.flatnonzero(first - second < NEAR_TIE)
+            if len(close):
+                said[close] = inner.predict(take_rows(X, close))
+        return said, proba
+    said = np.asarray(inner.predict(X))
+    # CatBoost returns a column for more than two classes.
+    return (said[:, 0] if said.ndim == 2 and said.shape[1] == 1 else said), proba
+
+
+def _defined_in(estimator: Any) -> tuple[str, str] | None:
+    """Classes that define `predict` and `predict_proba` of the estimator, unless it overrides them itself."""
+    if {"predict", "predict_proba"} & getattr(estimator, "__dict__", {}).keys():
+        return None
+    found = []
+    for name in ("predict", "predict_proba"):
+        function = getattr(type(estimator), name, None)
+        path = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+        found.append(path.removesuffix(f".{name}"))
+    return found[0], found[1]
+
+
+def _gives_probabilities(estimator: Any) -> bool:
+    """Whether there is one output, with probabilities in the order of the classes."""
+    classes, objective = getattr(estimator, "classes_", None), getattr(estimator, "objective", None)
+    return (
+        isinstance(classes, np.ndarray)
+        and len(classes) > 1
+        and (objective is None or isinstance(objective, str))
+        and objective in PROBABILITY_OBJECTIVES
+    )

@@ -1,0 +1,288 @@
+"""SelectiveClassifier: predict where trust is high enough for a promise, and reject the rest."""
+
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+
+from neighboragg._assessment import Assessment
+from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray
+from neighboragg._validation import check_labels, check_real, check_same_length, encode_labels
+from neighboragg.classifier import TrustedClassifier
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NotCalibratedError, TrustWarning
+from neighboragg.selective._thresholds import SelectiveThreshold, coverage_threshold, risk_threshold
+
+__all__ = ["SelectiveClassifier"]
+
+
+class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Predict where trust is high enough for a promise, and reject the rest.
+
+    Parameters
+    ----------
+    model : TrustedClassifier
+        Fitted; its predictions and trust are used as they are. :func:`sklearn.base.clone` keeps it.
+    target_risk : float, default=None
+        Largest error rate among kept predictions. Exactly one of `target_risk` and `target_coverage` is given.
+    target_coverage : float, default=None
+        Smallest share of rows to keep.
+    confidence_level : float, default=0.95
+        Probability, over the draw of the calibration rows, that the target is met.
+    per_class : bool, default=False
+        One threshold for each predicted class, so that the target holds within every predicted class, all at
+        once.
+    reject_label : label, default=None
+        What :meth:`predict` says for a rejected row. None means -1 for numbers and "reject" for strings.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    thresholds_ : ndarray of shape (n_classes,)
+        Threshold on trust for each predicted class; all the same unless `per_class`.
+    threshold_ : float
+        The threshold; the largest of them if `per_class`.
+    coverage_ : float
+        Share of the calibration rows that is kept.
+    promised_ : bool
+        Whether the target is promised; if not, a warning was given.
+    results_ : list of SelectiveThreshold
+        What calibration found, one per threshold.
+
+    Notes
+    -----
+    See :func:`risk_threshold` for the guarantee and its assumptions. Calibration rows must not have been used to
+    fit the classifier or the trust method. If no threshold can promise the target, all rows are rejected and a
+    warning says so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from neighboragg import SelectiveClassifier, TrustedClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> fit, cal, new = np.split(np.random.default_rng(0).permutation(len(y)), [700, 1300])
+    >>> model = TrustedClassifier(GaussianNB(), random_state=0).fit(X[fit], y[fit])
+    >>> safe = SelectiveClassifier(model, target_risk=0.05).calibrate(X[cal], y[cal])
+    >>> kept = safe.accept(X[new])
+    >>> bool(model.score(X[new], y[new]) < 0.9)
+    True
+    >>> bool(model.score(X[new][kept], y[new][kept]) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        model: TrustedClassifier,
+        *,
+        target_risk: float | None = None,
+        target_coverage: float | None = None,
+        confidence_level: float = 0.95,
+        per_class: bool = False,
+        reject_label: Any = None,
+    ) -> None:
+        self.model = model
+        self.target_risk = target_risk
+        self.target_coverage = target_coverage
+        self.confidence_level = confidence_level
+        self.per_class = per_class
+        self.reject_label = reject_label
+
+    def calibrate(self, X: Any, y: ArrayLike) -> Self:
+        """Find the threshold from rows that were not used in fitting.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        self : SelectiveClassifier
+        """
+        owner = type(self).__name__
+        if (self.target_risk is None) == (self.target_coverage is None):
+            raise InvalidParameterError(
+                f"{owner} needs exactly one of target_risk and target_coverage. "
+                f"Got {self.target_risk!r} and {self.target_coverage!r}."
+            )
+        level = check_real(self.confidence_level, "confidence_level", owner, low=0, high=1)
+        labels = check_labels(y, "y", owner)
+        assessed = self.model.assess(X)
+        predicted, trust = assessed.label, assessed.trust
+        check_same_length(predicted, "X", labels, "y", owner)
+        self.classes_ = self.model.classes_
+        self.reject_label_ = self._resolve_reject_label()
+        if (labels.dtype.kind in "US") != (self.classes_.dtype.kind in "US") and labels.dtype.kind != "O":
+            raise InvalidInputError(
+                f"y passed to {owner} is of type {labels.dtype}, but the classes are of type {self.classes_.dtype}, "
+                "so that no label equals a prediction.\nHint: pass labels of the type that fit had."
+            )
+        correct = predicted == labels
+        if self.per_class:
+            # Each class may fail with an equal share of the probability of failure.
+            share = 1 - (1 - level) / len(self.classes_)
+            groups = [predicted == label for label in self.classes_]
+        else:
+            share, groups = level, [np.ones(len(trust), dtype=bool)]
+        self.results_ = [self._find(correct[group], trust[group], share) for group in groups]
+        found = np.array([result.threshold for result in self.results_])
+        self.thresholds_ = np.broadcast_to(found, len(self.classes_)).copy()
+        self.threshold_ = float(found.max())
+        self.promised_ = all(result.promised for result in self.results_)
+        self.coverage_ = float(self._kept(predicted, trust).mean())
+        if not self.promised_:
+            self._warn(groups)
+        return self
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """The same as :meth:`calibrate`; the model itself stays as it is.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        self : SelectiveClassifier
+        """
+        return self.calibrate(X, y)
+
+    def accept(self, X: Any) -> BoolArray:
+        """Which predictions are kept.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        kept : ndarray of bool of shape (n,)
+        """
+        return self._assess(X)[1]
+
+    def assess(self, X: Any) -> Assessment:
+        """Label, probability, trust, and whether the prediction is kept, from one pass through the classifier.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        assessment : Assessment
+            ``print`` it, take its arrays, or turn it into a data frame with ``to_frame()``. Labels are those
+            of the classifier, for rejected rows too.
+        """
+        assessed, kept = self._assess(X)
+        return replace(assessed, kept=kept)
+
+    def predict(self, X: Any) -> Array:
+        """Labels, and the reject label where trust is too low.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n,)
+        """
+        assessed, kept = self._assess(X)
+        predicted = assessed.label
+        kinds = predicted.dtype, np.array([self.reject_label_]).dtype
+        # Numbers beside strings, or anything beside objects, would turn into strings: keep them as they are.
+        mixed = len({kind.kind in "US" for kind in kinds}) == 2 or any(kind.kind == "O" for kind in kinds)
+        answer = predicted.astype(object if mixed else np.result_type(*kinds))
+        answer[~kept] = self.reject_label_
+        return answer
+
+    def confusion_matrix(self, X: Any, y: ArrayLike) -> Array:
+        """Counts of true against predicted classes, with rejected rows in a last column.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        counts : ndarray of shape (n_classes, n_classes + 1)
+            Row: true class; column: predicted class, or rejected.
+        """
+        owner = type(self).__name__
+        assessed, kept = self._assess(X)
+        labels = check_labels(y, "y", owner)
+        check_same_length(kept, "X", labels, "y", owner)
+        truth = encode_labels(labels, self.classes_, "y", owner)
+        said = np.where(kept, np.searchsorted(self.classes_, assessed.label), len(self.classes_))
+        counts = np.zeros((len(self.classes_), len(self.classes_) + 1), dtype=np.int64)
+        np.add.at(counts, (truth, said), 1)
+        return counts
+
+    def __sklearn_clone__(self) -> Self:
+        """A copy without thresholds; a fitted model is never unfitted, as calibration could not fit it again."""
+        copy = super().__sklearn_clone__()
+        if hasattr(self.model, "classes_"):
+            copy.model = self.model
+        return copy
+
+    def _find(self, correct: BoolArray, trust: FloatArray, level: float) -> SelectiveThreshold:
+        if self.target_coverage is not None:
+            return coverage_threshold(
+                correct, trust, target_coverage=self.target_coverage, confidence_level=level
+            )
+        return risk_threshold(
+            correct,
+            trust,
+            target_risk=self.target_risk,  # type: ignore[arg-type]
+            confidence_level=level,
+        )
+
+    def _assess(self, X: Any) -> tuple[Assessment, BoolArray]:
+        if not hasattr(self, "thresholds_"):
+            raise NotCalibratedError(
+                f"This {type(self).__name__} has no threshold yet.\n"
+                "Hint: calibrate(X_cal, y_cal) with rows that were not used in fitting."
+            )
+        assessed = self.model.assess(X)
+        return assessed, self._kept(assessed.label, assessed.trust)
+
+    def _kept(self, predicted: Array, trust: FloatArray) -> BoolArray:
+        return np.asarray(trust >= self.thresholds_[np.searchsorted(self.classes_, predicted)])
+
+    def _warn(self, groups: list[BoolArray]) -> None:
+        broken = [
+            f"predicted class {label!r} ({int(group.sum())} calibration rows)"
+            if self.per_class
+            else "all rows"
+            for label, group, result in zip(self.classes_.tolist(), groups, self.results_, strict=False)
+            if not result.promised
+        ]
+        if self.target_coverage is not None:
+            consequence, remedy = "these are all kept", "a smaller target_coverage"
+            target = f"target_coverage={self.target_coverage:g}"
+        else:
+            consequence, remedy = "these are rejected", "a larger target_risk"
+            target = f"target_risk={self.target_risk:g}"
+        warnings.warn(
+            f"No threshold was found that promises {target} with confidence_level={self.confidence_level:g} for "
+            f"{', '.join(broken)}; {consequence}.\n"
+            f"Hint: {remedy}, more calibration rows, or a lower confidence_level.",
+            TrustWarning,
+            stacklevel=3,
+        )
+
+    def _resolve_reject_label(self) -> Any:
+        label = self.reject_label
+        if label is None:
+            label = "reject" if self.classes_.dtype.kind in "OUS" else -1
+        if label in self.classes_.tolist():
+            raise InvalidParameterError(
+                f"The 'reject_label' parameter of {type(self).__name__} is one of the classes: {label!r}.\n"
+                "Hint: reject_label=… with a value that is no class."
+            )
+        return label
