@@ -1,5 +1,6 @@
 """The paper's tables and figures beside ours, and wrong labels put in on purpose."""
 
+from neighboragg._public import publish as _publish
 from neighboragg.bench.paper._label_noise import noise_rows
 from neighboragg.bench.paper._label_noise_tables import LabelNoiseResults
 from neighboragg.bench.paper._plans import (
@@ -28,3 +29,5 @@ __all__ = [
     "sensitivity",
     "table1",
 ]
+
+_publish(globals())

@@ -1,5 +1,6 @@
 """Rules that say which labels are flagged; a new one is a class in a file of its own, exported here."""
 
+from neighboragg._public import publish as _publish
 from neighboragg.mislabel.rules._base import FlagRule, Flags, JudgedLabels
 from neighboragg.mislabel.rules._budget import Budget
 from neighboragg.mislabel.rules._estimated import Estimated
@@ -8,3 +9,5 @@ from neighboragg.mislabel.rules._fdr import FDR
 from neighboragg.mislabel.rules._short_forms import as_rule
 
 __all__ = ["FDR", "Budget", "Estimated", "FalseAlarms", "FlagRule", "Flags", "JudgedLabels", "as_rule"]
+
+_publish(globals())
