@@ -144,6 +144,16 @@ def test_equal_bits_for_single_rows_copies_and_blocking(n_features, metric, monk
         assert_same_bits(index.kneighbors(queries), expected)
 
 
+@pytest.mark.parametrize("n_features", [1, 2, 3, 5])
+def test_of_many_copies_those_with_the_lowest_ids_are_found(n_features):
+    """Copies differ by rounding in the product that proposes them, which must not pass for a difference."""
+    values = np.random.default_rng(0).normal(size=(300, n_features))
+    index = ClasswiseNeighbors(3).fit(np.tile(values, (40, 1)), np.zeros(40 * 300))
+    distances, ids = index.kneighbors(values)
+    np.testing.assert_array_equal(distances, 0.0)
+    np.testing.assert_array_equal(ids[:, 0], np.arange(300)[:, None] + 300 * np.arange(3))
+
+
 def test_many_small_classes_beside_a_large_one():
     rng = np.random.default_rng(0)
     X, queries = rng.normal(size=(2500, 6)), rng.normal(size=(40, 6))
