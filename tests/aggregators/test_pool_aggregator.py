@@ -9,7 +9,7 @@ from scipy.special import log_softmax, logsumexp
 from scipy.stats import rankdata
 
 from neighboragg.aggregators import Evidence, Opinion, PoolAggregator, log_evidence
-from neighboragg.aggregators._opinion_pool import centered, guard_weight, log_likelihood, pool_weights
+from neighboragg.aggregators._pool_weights import centered, guard_weight, log_likelihood, pool_weights
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.persistence import read_record, write_record
 
@@ -324,7 +324,7 @@ class TestExperts:
         pool = PoolAggregator(neighbor_counts=[2], guard=False).fit(
             Evidence(evidence.proba, {"features": evidence.feature_distances}), codes
         )
-        logs = np.log(evidence.feature_distances[:, :, :2] + pool.offset_["features"]).mean(axis=2)
+        logs = np.log(evidence.feature_distances[:, :, :2] + pool.scales_["features"].offset).mean(axis=2)
         tensor = centered(np.stack([np.log(evidence.proba + pool.floor_), -logs], axis=2))
         np.testing.assert_allclose(pool.scale_, tensor.std(axis=(0, 1)), rtol=1e-9)
         expected = pool_weights(tensor / pool.scale_, codes)

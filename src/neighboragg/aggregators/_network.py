@@ -11,7 +11,8 @@ from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg._validation import check_choice, check_integer, check_real
 from neighboragg.aggregators._base import Aggregator, softmax
-from neighboragg.aggregators._evidence import Evidence, laplacian_similarity, nearest_distance
+from neighboragg.aggregators._distance_scale import nearest_distance
+from neighboragg.aggregators._evidence import Evidence, laplacian_similarity
 
 __all__ = ["NetworkAggregator", "gcn_weights"]
 

@@ -11,9 +11,8 @@ from sklearn.pipeline import make_union
 from sklearn.utils import check_random_state
 
 from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg.crossfit import cross_fit, deal_folds, fold_splits
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.mislabel._groups import deal_folds
-from neighboragg.mislabel._opinions import cross_fit
 
 __all__ = ["read_matrix", "read_proba", "text_columns", "text_vectors"]
 
@@ -43,12 +42,11 @@ def text_vectors(texts: list[str], labels: Array, seed: int) -> tuple[FloatArray
     copies = np.unique(texts, return_inverse=True)[1]
     folds = deal_folds(codes, copies, N_FOLDS, check_random_state(seed))
     said = cross_fit(
-        "classifier",
         lambda n: LogisticRegression(C=20, max_iter=1000),
         counts.__getitem__,
         labels,
         classes,
-        folds,
+        fold_splits(folds),
     )
     return vectors, said.proba
 

@@ -10,8 +10,7 @@ from scipy.special import log_softmax, softmax
 
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg._validation import check_choice, check_integer, check_real
-from neighboragg.aggregators import laplacian_similarity
-from neighboragg.aggregators._evidence import nearest_distance
+from neighboragg.aggregators import laplacian_similarity, nearest_distance
 from neighboragg.methods._base import FitData, TrustMethod
 from neighboragg.neighbors import ClasswiseNeighbors
 

@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg.aggregators import Opinion
+from neighboragg.crossfit import cross_fit, fit_out_of_bag, spread_columns
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData
 from neighboragg.persistence import dump_estimator, load_estimator
@@ -36,7 +37,9 @@ class SecondOpinion:
 
     def ask(self, X: FloatArray) -> Opinion:
         """Its opinion on new rows."""
-        proba = _spread(self.estimator.predict_proba(_limited(X)), self.estimator.classes_, self.n_classes)
+        proba = spread_columns(
+            self.estimator.predict_proba(_limited(X)), self.estimator.classes_, self.n_classes
+        )
         return Opinion(proba, self.floor)
 
     def to_record(self) -> dict[str, Any]:
@@ -114,25 +117,19 @@ def _votes_out_of_bag(estimator: Any) -> bool:
 def _fit_out_of_bag(name: str, estimator: Any, data: FitData) -> tuple[SecondOpinion, Opinion]:
     X = data.X if data.shared else np.concatenate([data.X, data.X_val])
     codes = data.codes if data.shared else np.concatenate([data.codes, data.codes_val])
-    estimator.set_params(oob_score=True).fit(_limited(X), codes)
-    votes = estimator.oob_decision_function_[-len(data.X_val) :]
-    # A row that is in the bag of every tree has no vote: no opinion on it.
-    votes = np.where(np.isfinite(votes), votes, 1.0 / votes.shape[1])
-    proba = _spread(votes, estimator.classes_, data.n_classes)
-    return SecondOpinion(name, estimator, VOTE_FLOOR, data.n_classes), Opinion(proba, VOTE_FLOOR)
+    votes = fit_out_of_bag(estimator, _limited(X), codes, data.n_classes).proba[-len(data.X_val) :]
+    return SecondOpinion(name, estimator, VOTE_FLOOR, data.n_classes), Opinion(votes, VOTE_FLOOR)
 
 
 def _out_of_fold(estimator: Any, data: FitData) -> FloatArray:
-    counts = np.bincount(data.codes)
-    rare = counts[counts > 0].min() < 5
     if len(data.X) == 1:
         return np.full((1, data.n_classes), 1.0 / data.n_classes)
+    counts = np.bincount(data.codes)
+    rare = counts[counts > 0].min() < 5
     folds = (KFold if rare else StratifiedKFold)(min(5, len(data.X)), shuffle=True, random_state=0)
-    proba = np.empty((len(data.X), data.n_classes))
-    for train, test in folds.split(data.X, data.codes):
-        fitted = _fitted(clone(estimator), data.X[train], data.codes[train])
-        proba[test] = _spread(fitted.predict_proba(_limited(data.X[test])), fitted.classes_, data.n_classes)
-    return proba
+    rows, classes = _limited(data.X), np.arange(data.n_classes)
+    splits = folds.split(rows, data.codes)
+    return cross_fit(lambda n: clone(estimator), rows.__getitem__, data.codes, classes, splits).proba
 
 
 def _fitted(estimator: Any, X: FloatArray, codes: IntArray) -> Any:
@@ -147,10 +144,3 @@ def _limited(X: FloatArray) -> FloatArray:
     if max(X.max(initial=0.0), -X.min(initial=0.0)) <= LARGEST_FEATURE:
         return X
     return np.clip(X, -LARGEST_FEATURE, LARGEST_FEATURE)
-
-
-def _spread(proba: FloatArray, classes: IntArray, n_classes: int) -> FloatArray:
-    """Probabilities with a column for every class, 0 for those the classifier has not seen."""
-    full = np.zeros((len(proba), n_classes))
-    full[:, classes] = proba
-    return full

@@ -59,8 +59,8 @@ def _reasons(
     data: LabeledRows, fitted: LabelTrust, classes: Array, mask: BoolArray
 ) -> tuple[tuple[str, ...], ...]:
     """Reasons for the flagged rows, and none for the others."""
-    opinions = {} if data.proba is None else {"classifier": data.proba}
-    opinions |= {opinion.name: opinion.proba for opinion in fitted.passes[-1].opinions}
+    said = {} if data.proba is None else {"classifier": data.proba}
+    said |= {name: model.proba for name, model in fitted.passes[-1].models.items()}
     flagged = np.flatnonzero(mask)
     found = reasons_for(
         flagged,
@@ -69,7 +69,7 @@ def _reasons(
         suggested=best_other_class(fitted.trust, data.codes),
         trust=fitted.trust,
         votes=fitted.votes,
-        opinions=opinions,
+        said=said,
         distances=fitted.distances[:, :, 0].min(axis=1),
     )
     reasons: list[tuple[str, ...]] = [()] * len(mask)

@@ -21,9 +21,10 @@ from neighboragg._validation import (
     check_same_length,
     encode_labels,
 )
+from neighboragg.crossfit import CrossFitted, cross_fit, deal_folds, fold_splits
 from neighboragg.exceptions import InvalidInputError, TrustWarning
 from neighboragg.mislabel._build_result import build_result
-from neighboragg.mislabel._groups import Kinship, deal_folds, find_kin, mostly_known
+from neighboragg.mislabel._groups import Kinship, find_kin, mostly_known
 from neighboragg.mislabel._inputs import (
     RowVectors,
     check_classes,
@@ -33,7 +34,6 @@ from neighboragg.mislabel._inputs import (
 )
 from neighboragg.mislabel._label_trust import LabeledRows, fit_label_trust
 from neighboragg.mislabel._misuse import looks_in_sample
-from neighboragg.mislabel._opinions import CrossFitted, cross_fit
 from neighboragg.mislabel._reliability import RELIABILITIES, reliability_scores
 from neighboragg.mislabel._result import MislabelResult
 from neighboragg.mislabel.rules import FlagRule, JudgedLabels, as_rule
@@ -337,19 +337,18 @@ class MislabelDetector(BaseEstimator):
     def _cross_validate(self, X: Any, codes: IntArray, folds: Array) -> CrossFitted:
         owner = type(self).__name__
         rows = X if is_table(X) else np.asarray(X)
-        opinion = cross_fit(
-            "classifier",
+        fitted = cross_fit(
             lambda n: clone(self.estimator),
             lambda chosen: take_rows(rows, chosen),
             self.classes_[codes],
             self.classes_,
-            folds,
+            fold_splits(folds),
         )
         checked = check_proba(
-            opinion.proba, "the output of predict_proba", owner, n_classes=len(self.classes_)
+            fitted.proba, "the output of predict_proba", owner, n_classes=len(self.classes_)
         )
         self._report(f"classifier cross-validated, accuracy {(checked.argmax(axis=1) == codes).mean():.3f}")
-        return replace(opinion, proba=checked)
+        return replace(fitted, proba=checked)
 
     def _proba_of_new(self, X: Any, proba: ArrayLike | None, n: int) -> FloatArray | None:
         owner = type(self).__name__
@@ -372,7 +371,7 @@ class MislabelDetector(BaseEstimator):
 
     def _warn_if_in_sample(self, data: LabeledRows) -> None:
         first = self._label_trust.passes[0]
-        own = [self._label_trust.votes, *(opinion.proba for opinion in first.opinions)]
+        own = [self._label_trust.votes, *(model.proba for model in first.models.values())]
         agreeing, *others = (
             int((said.argmax(axis=1) == data.codes).sum()) for said in (data.proba, *own) if said is not None
         )

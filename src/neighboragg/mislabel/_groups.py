@@ -1,4 +1,4 @@
-"""Rows that must not vouch for each other: given groups, exact duplicates, and folds that keep them together."""
+"""Rows that must not vouch for each other: given groups, and exact duplicates."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import connected_components
 
 from neighboragg._typing import Array, FloatArray, IntArray
 
-__all__ = ["Kinship", "deal_folds", "duplicate_groups", "find_kin", "merge_groups", "mostly_known"]
+__all__ = ["Kinship", "duplicate_groups", "find_kin", "merge_groups", "mostly_known"]
 
 # From this share of identical rows on, they are worth a note.
 MANY_DUPLICATES = 0.05
@@ -78,19 +78,6 @@ def merge_groups(first: IntArray, second: IntArray) -> IntArray:
     n_nodes = n_first + int(second.max()) + 1
     links = coo_array((np.ones(len(first)), (first, n_first + second)), shape=(n_nodes, n_nodes))
     return connected_components(links, directed=False)[1][first].astype(np.intp)
-
-
-def deal_folds(codes: IntArray, groups: IntArray, n_folds: int, rng: np.random.RandomState) -> Array:
-    """Fold of each row: groups stay whole, classes and sizes are spread evenly.
-
-    There are as many folds as groups if that is fewer than `n_folds`.
-    """
-    _, first, inverse, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
-    # Dealing out like cards, large groups first and class by class, works for classes of any size.
-    order = np.lexsort((rng.random_sample(len(first)), codes[first], -sizes))
-    fold = np.empty(len(first), dtype=np.intp)
-    fold[order] = np.arange(len(first)) % min(n_folds, len(first))
-    return fold[inverse.ravel()]
 
 
 def _notes(twins: IntArray, codes: IntArray, joined: IntArray | None) -> tuple[str, ...]:

@@ -7,11 +7,10 @@ import numpy as np
 
 from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
-from neighboragg.aggregators import log_evidence
-from neighboragg.aggregators._base import softmax
-from neighboragg.aggregators._opinion_pool import centered, pool_weights
+from neighboragg.aggregators import DistanceScale, centered, pool_weights, softmax, usual_counts
+from neighboragg.crossfit import CrossFitted
 from neighboragg.mislabel._class_neighbors import UngroupedNeighbors, nearest_overall
-from neighboragg.mislabel._opinions import CrossFitted, Scaling, own_opinions
+from neighboragg.mislabel._own_models import Scaling, ask_own_models
 
 __all__ = ["LabelTrust", "LabeledRows", "fit_label_trust", "relative_trust"]
 
@@ -41,7 +40,7 @@ class LabeledRows:
         Fold of each row; groups are whole.
     n_neighbors : int
     own_models, boosting : bool
-        Whose opinions to ask beside the neighbors'.
+        Whom to ask beside the neighbors.
     keep_models : bool
         Whether own models are to judge further rows; kept, they take most of the memory.
     seed : int
@@ -73,12 +72,12 @@ class LabeledRows:
             n_jobs=self.n_jobs,
         )
 
-    def ask_models(self, vectors: FloatArray, weight: FloatArray) -> list[CrossFitted]:
-        """Opinions of own models trained with weights on standardized rows."""
+    def ask_models(self, vectors: FloatArray, weight: FloatArray) -> dict[str, CrossFitted]:
+        """Own models trained with weights on standardized rows, by name."""
         if not self.own_models:
-            return []
+            return {}
         grouped = len(np.unique(self.groups)) < len(self.groups)
-        opinions = own_opinions(
+        fitted = ask_own_models(
             vectors,
             self.codes,
             self.n_classes,
@@ -89,7 +88,9 @@ class LabeledRows:
             seed=self.seed,
             n_jobs=self.n_jobs,
         )
-        return opinions if self.keep_models else [opinion.without_models() for opinion in opinions]
+        if self.keep_models:
+            return fitted
+        return {name: model.without_models() for name, model in fitted.items()}
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,8 @@ class Pass:
 
     weight: FloatArray
     neighbors: UngroupedNeighbors
-    opinions: list[CrossFitted]
-    far: float
-    offset: float
+    models: dict[str, CrossFitted]
+    scale: DistanceScale
     slopes: FloatArray
     trust: FloatArray
 
@@ -141,9 +141,9 @@ class LabelTrust:
             results = []
             for one in self.passes:
                 near = distances if one is first else one.neighbors.of_new_rows(X)[0]
-                said = [*_given(proba), *(opinion.ask(vectors) for opinion in one.opinions)]
+                said = [*_given(proba), *(model.ask(vectors) for model in one.models.values())]
                 votes = _votes(nearest, one.weight, rows)
-                tensor = _evidence(said, near, votes, one.far, one.offset)
+                tensor = _evidence(said, near, votes, one.scale)
                 results.append(softmax(tensor @ one.slopes))
             return softmax(_combined(results) @ self.temperature)
 
@@ -218,17 +218,14 @@ def _fit_pass(
     distances: FloatArray,
     votes: FloatArray,
 ) -> Pass:
-    opinions = data.ask_models(vectors, weight)
-    far = float(distances.max(initial=0.0, where=np.isfinite(distances))) or 1.0
-    nearest = np.minimum(distances[:, :, 0].min(axis=1), far)
-    # The second term keeps log distances bounded where more than half of the rows have a twin.
-    offset = 0.05 * float(np.median(nearest)) + 1e-6 * far
-    said = [*_given(data.proba), *(opinion.proba for opinion in opinions)]
-    tensor = _evidence(said, distances, votes, far, offset)
-    scale = tensor.std(axis=(0, 1)) + 1e-12
-    tensor /= scale
+    models = data.ask_models(vectors, weight)
+    scale = DistanceScale.of(distances)
+    said = [*_given(data.proba), *(model.proba for model in models.values())]
+    tensor = _evidence(said, distances, votes, scale)
+    spread = tensor.std(axis=(0, 1)) + 1e-12
+    tensor /= spread
     theta = _agreeing_weights(tensor, data.codes, weight * _has_kin(distances, data.codes))
-    return Pass(weight, neighbors, opinions, far, offset, theta / scale, softmax(tensor @ theta))
+    return Pass(weight, neighbors, models, scale, theta / spread, softmax(tensor @ theta))
 
 
 def _has_kin(distances: FloatArray, codes: IntArray) -> FloatArray:
@@ -257,16 +254,15 @@ def _agreeing_weights(tensor: FloatArray, codes: IntArray, weight: FloatArray) -
 
 
 def _evidence(
-    probabilities: Sequence[FloatArray], distances: FloatArray, votes: FloatArray, far: float, offset: float
+    probabilities: Sequence[FloatArray], distances: FloatArray, votes: FloatArray, scale: DistanceScale
 ) -> FloatArray:
     """Centered log-evidence of every expert, shape (n, C, E)."""
-    k = distances.shape[2]
-    counts = sorted({1, max(1, k // 4), k})
+    counts = usual_counts(distances.shape[2])
     tensor = np.empty((*votes.shape, len(probabilities) + len(counts) + 1))
     for block in _blocks(len(votes)):
         experts = [
             *(np.log(proba[block] + PROBA_FLOOR)[:, :, None] for proba in probabilities),
-            log_evidence(_filled(distances[block], far), counts, offset),
+            scale.evidence(distances[block], counts),
             np.log1p(votes[block])[:, :, None],
         ]
         tensor[block] = centered(np.concatenate(experts, axis=2))
@@ -284,13 +280,6 @@ def _votes(nearest: BoolArray, weight: FloatArray, rows: IntArray) -> FloatArray
 def _blocks(n: int) -> Iterator[slice]:
     """Rows in blocks, so that copies of distances stay small."""
     return (slice(start, start + BLOCK_ROWS) for start in range(0, n, BLOCK_ROWS))
-
-
-def _filled(distances: FloatArray, far: float) -> FloatArray:
-    """Missing neighbors at the distance of the last there is, or `far` if there is none."""
-    last = np.where(np.isinf(distances), 0.0, distances).max(axis=2)
-    last = np.where(np.isinf(distances[:, :, 0]), far, last)
-    return np.where(np.isinf(distances), last[:, :, None], distances)
 
 
 def _combined(results: Sequence[FloatArray]) -> FloatArray:

@@ -20,7 +20,7 @@ def reasons_for(
     suggested: IntArray,
     trust: FloatArray,
     votes: FloatArray,
-    opinions: Mapping[str, FloatArray],
+    said: Mapping[str, FloatArray],
     distances: FloatArray,
 ) -> list[tuple[str, ...]]:
     """Say for each flagged row what speaks against its label.
@@ -34,7 +34,7 @@ def reasons_for(
         Given label, and the best other one, as positions in `classes`.
     trust, votes : ndarray of shape (n, C)
         Trust in each class; neighbors of each class.
-    opinions : mapping of str to ndarray of shape (n, C)
+    said : mapping of str to ndarray of shape (n, C)
         Probabilities by the name of who gave them.
     distances : ndarray of shape (n,)
         Distance to the nearest neighbor; inf if there is none.
@@ -50,7 +50,7 @@ def reasons_for(
     outvoted = against > votes[np.arange(len(codes)), codes]
     total = votes.sum(axis=1)
     isolated = isolated_rows(distances)
-    favorites = {name: proba.argmax(axis=1) for name, proba in opinions.items()}
+    favorites = {name: proba.argmax(axis=1) for name, proba in said.items()}
 
     def of_row(i: int) -> Sequence[str]:
         given, other = codes[i], suggested[i]
@@ -61,7 +61,7 @@ def reasons_for(
             found.append(f"neighbors disagree ({against[i]:.0f} of {total[i]:.0f} are {names[other]})")
         for name, favorite in favorites.items():
             if (best := favorite[i]) != given:
-                found.append(f"{name} prefers {names[best]} ({opinions[name][i, best]:.2f})")
+                found.append(f"{name} prefers {names[best]} ({said[name][i, best]:.2f})")
         if isolated[i]:
             found.append("isolated row")
         return found or [

@@ -1,6 +1,7 @@
 """The pool aggregator: a log-linear opinion pool of the classifier, its neighbors and second opinions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -8,8 +9,9 @@ import numpy as np
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg._validation import check_integer, check_real
 from neighboragg.aggregators._base import Aggregator, softmax
-from neighboragg.aggregators._evidence import Evidence, fill_missing, log_evidence, nearest_distance
-from neighboragg.aggregators._opinion_pool import centered, guard_weight, pool_weights
+from neighboragg.aggregators._distance_scale import DistanceScale, usual_counts
+from neighboragg.aggregators._evidence import Evidence
+from neighboragg.aggregators._pool_weights import centered, guard_weight, pool_weights
 
 __all__ = ["PoolAggregator"]
 
@@ -90,13 +92,7 @@ class PoolAggregator(Aggregator):
         self.counts_ = self._counts(evidence.feature_distances.shape[2])
         positive = evidence.proba[evidence.proba > 0]
         self.floor_ = max(1e-6, 0.5 * float(positive.min(initial=1.0)))
-        self.offset_: dict[str, float] = {}
-        self.far_: dict[str, float] = {}
-        for metric, distances in evidence.distances.items():
-            finite = distances[np.isfinite(distances)]
-            self.far_[metric] = 2.0 * float(finite.max(initial=0.0)) or 1.0
-            filled = fill_missing(distances, self.far_[metric])
-            self.offset_[metric] = 0.05 * nearest_distance(filled) + 1e-6 * float(np.median(filled)) or 1e-12
+        self.scales_ = {metric: DistanceScale.of(found) for metric, found in evidence.distances.items()}
         self.expert_names_ = self._names(evidence)
         tensor = centered(self._tensor(evidence))
         self.scale_ = tensor.std(axis=(0, 1)) + 1e-12
@@ -146,17 +142,23 @@ class PoolAggregator(Aggregator):
             "params": {**self.get_params(), "neighbor_counts": None if counts is None else list(counts)},
             "counts": list(self.counts_),
             "floor": self.floor_,
-            "offset": self.offset_,
-            "far": self.far_,
+            "scales": {metric: asdict(scale) for metric, scale in self.scales_.items()},
             "expert_names": self.expert_names_,
             "scale": self.scale_,
             "theta": self.theta_,
             "guard_weight": self.guard_weight_,
         }
 
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`to_record`."""
+        pool = super().from_record(record)
+        pool.scales_ = {metric: DistanceScale(**scale) for metric, scale in record["scales"].items()}
+        return pool
+
     def _counts(self, available: int) -> list[int]:
         if self.neighbor_counts is None:
-            return sorted({1, max(1, available // 4), available})
+            return usual_counts(available)
         owner = type(self).__name__
         return [
             min(check_integer(k, "neighbor_counts", owner, minimum=1), available)
@@ -170,8 +172,9 @@ class PoolAggregator(Aggregator):
     def _tensor(self, evidence: Evidence) -> FloatArray:
         """Evidence of all experts, shape (n, C, E)."""
         parts = [np.log(evidence.proba + self.floor_)[:, :, None]]
-        for metric, distances in evidence.distances.items():
-            filled = fill_missing(distances, self.far_[metric])
-            parts.append(log_evidence(filled, self.counts_, self.offset_[metric]))
+        parts += [
+            self.scales_[metric].evidence(distances, self.counts_)
+            for metric, distances in evidence.distances.items()
+        ]
         parts += [np.log(opinion.proba + opinion.floor)[:, :, None] for opinion in evidence.opinions.values()]
         return np.concatenate(parts, axis=2)

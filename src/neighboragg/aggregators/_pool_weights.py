@@ -1,4 +1,4 @@
-"""The log-linear opinion pool as pure functions on an evidence tensor of shape (n, C, E)."""
+"""Weights of a log-linear opinion pool, as pure functions on an evidence tensor of shape (n, C, E)."""
 
 import numpy as np
 
