@@ -24,6 +24,7 @@ from neighboragg._base_classifier import (
 from neighboragg._row_selection import as_rows, holdout_mask, row_names, take_rows
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_labels, check_real, check_same_length, encode_labels
+from neighboragg.crossfit import cross_fit
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features import Vectorizer
 from neighboragg.methods import METHODS, Explanation, NeighborAgg, TrustMethod
@@ -439,19 +440,24 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.validation_indices_ = val
 
     def _fit_cross_validated(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
-        refuse_supervised_vectors(self.estimator, self.features, type(self).__name__)
-        classes = np.unique(labels)
-        proba = np.zeros((len(labels), len(classes)))
-        splitter = check_cv(self.cv, labels, classifier=True)
-        for train, test in splitter.split(X, labels):
-            self._fit_estimator(take_rows(X, train), labels[train], None if weight is None else weight[train])
-            columns = np.searchsorted(classes, self.classes_)
-            proba[np.ix_(test, columns)] = self.estimator_.predict_proba(take_rows(X, test))
-        if (lacking := np.flatnonzero(proba.sum(axis=1) == 0)).size:
+        owner = type(self).__name__
+        refuse_supervised_vectors(self.estimator, self.features, owner)
+        splits = list(check_cv(self.cv, labels, classifier=True).split(X, labels))
+        asked = np.concatenate([test for _, test in splits])
+        if (lacking := np.setdiff1d(np.arange(len(labels)), asked)).size:
             raise InvalidInputError(
-                f"cv passed to {type(self).__name__} leaves {len(lacking)} rows without an out-of-fold prediction, "
+                f"cv passed to {owner} leaves {len(lacking)} rows without an out-of-fold prediction, "
                 f"the first is row {lacking[0]}.\nHint: use a partition of the rows, such as cv=5."
             )
+        proba = cross_fit(
+            lambda n: clone(self.estimator),
+            lambda rows: take_rows(X, rows),
+            labels,
+            np.unique(labels),
+            splits,
+            weight=weight,
+            weight_name="" if weight is None else weight_parameter(self.estimator, owner),
+        ).proba
         self._fit_estimator(X, labels, weight)
         self._fit_method(X, labels, proba=proba)
 

@@ -93,7 +93,7 @@ def cross_fit(
             continue
         model = make(len(train))
         model.fit(take(train), y[train], **({} if weight is None else {weight_name: weight[train]}))
-        at = np.searchsorted(classes, model.classes_)
+        at = np.searchsorted(classes, getattr(model, "classes_", np.unique(y[train])))
         proba[test] = spread_columns(model.predict_proba(take(test)), at, len(classes))
         models.append((model, at))
     return CrossFitted(proba, tuple(models))
