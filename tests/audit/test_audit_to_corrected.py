@@ -204,11 +204,12 @@ def test_probabilities_of_a_sample_in_which_a_class_is_missing(tmp_path):
         ),
         (
             ["audit", "{table}", "--label", "y", "--text", "z"],
-            "There is no column 'z' in {table}.\nHint: the columns are 'a', 'y'.",
+            "There is no column 'z' in {table}.\nHint: the columns beside the label are 'a'.",
         ),
         (
             ["audit", "{table}", "--label", "y", "--image", "a"],
-            "--image needs --embeddings: paths say nothing about what is in the pictures.",
+            "Pictures need embeddings to be judged by: their paths say nothing about what they show.\n"
+            "Hint: --embeddings vectors.npy, with a row for each row of the table.",
         ),
         (
             ["audit", "{table}", "--label", "y", "--embeddings", "{folder}/no.npy"],
@@ -216,15 +217,18 @@ def test_probabilities_of_a_sample_in_which_a_class_is_missing(tmp_path):
         ),
         (
             ["audit", "{table}", "--label", "y", "--embeddings", "{folder}/short.npy"],
-            "{folder}/short.npy must hold a matrix with a row for each of the 30 rows of the table. Got (29, 2).",
+            "{folder}/short.npy must hold a matrix of numbers with a row for each of the 30 rows of the table. "
+            "Got shape (29, 2) of type float64.",
         ),
         (
             ["audit", "{table}", "--label", "y", "--embeddings", "{folder}/text.npy"],
-            "{folder}/text.npy is no array of numbers in NumPy's format.\nHint: numpy.save(path, array).",
+            "{folder}/text.npy is not a numeric .npy array.\nHint: numpy.save(path, array).",
         ),
         (
             ["audit", "{table}", "--label", "y", "--proba", "{folder}/two.npy"],
-            "{folder}/two.npy has 2 columns, but there are 3 labels: u, v, w.",
+            "{folder}/two.npy has 2 columns, but there are 3 labels: u, v, w.\n"
+            "Hint: name the class of each column: --classes, a CSV file with a header, or an .npz file with proba and "
+            "classes.",
         ),
         (
             ["review", "{folder}/s.csv"],

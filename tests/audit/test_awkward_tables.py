@@ -79,17 +79,19 @@ def test_a_parquet_file_keeps_its_index_and_types(wine, tmp_path):
     assert after["kind"].dtype == frame["kind"].dtype
     changed = after["kind"].astype(str).to_numpy() != frame["kind"].astype(str).to_numpy()
     assert np.flatnonzero(changed).tolist() == rows
-    run("correct", table, "--label", "kind", "--review", flagged, "-o", tmp_path / "c.tsv")
-    text = pd.read_csv(tmp_path / "c.tsv", sep="\t")
-    assert text["patient"].tolist() == index.tolist()
+    with pytest.raises(InvalidInputError) as error:
+        run("correct", table, "--label", "kind", "--review", flagged, "-o", tmp_path / "c.tsv")
+    assert str(error.value) == (
+        f"The output {tmp_path}/c.tsv must have the format of the table {table}, of which it is a copy.\n"
+        f"Hint: -o {tmp_path}/c.parquet"
+    )
 
 
 def test_a_comma_at_the_end_of_every_line(wine, tmp_path):
     X, noisy = wine
     lines = X.iloc[:, :4].assign(y=np.array(["u", "v", "w"])[noisy.y]).to_csv(index=False).splitlines()
     (tmp_path / "t.csv").write_text("\n".join([lines[0], *(line + "," for line in lines[1:])]) + "\n")
-    with pytest.warns(Warning, match="Length of header or names does not match length of data"):
-        run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", "--budget", 3)
+    run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", "--budget", 3)
     assert load_review_set(tmp_path / "s.review.json").classes == ("u", "v", "w")
 
 
@@ -160,12 +162,17 @@ def test_a_second_audit_does_not_orphan_decisions(wine, tmp_path):
     with pytest.raises(InvalidInputError) as error:
         run("audit", table, "--label", "y", "-o", flagged, "--budget", 6)
     assert str(error.value) == (
+        f"{flagged} exists already.\nHint: choose another name with -o, or replace it with --overwrite."
+    )
+    with pytest.raises(InvalidInputError) as error:
+        run("audit", table, "--label", "y", "-o", flagged, "--budget", 6, "--overwrite")
+    assert str(error.value) == (
         f"{tmp_path}/s.review.decisions.sqlite holds decisions about an earlier audit, which these flags do not "
         "fit.\nHint: choose another name with -o, or move that file away."
     )
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     # The same audit again finds the same rows, and changes nothing.
-    run("audit", table, "--label", "y", "-o", flagged, "--budget", 5)
+    run("audit", table, "--label", "y", "-o", flagged, "--budget", 5, "--overwrite")
     run("correct", table, "--label", "y", "--review", flagged, "-o", tmp_path / "c.csv")
 
 
@@ -176,12 +183,14 @@ def test_a_second_audit_does_not_orphan_decisions(wine, tmp_path):
          "The output {table} would replace the table.\nHint: choose another with -o."),
         ("t.csv", b"a,y\n1,u\n2,v\n", ["-o", "{folder}/z.png"],
          "The output {folder}/z.png must end in .csv; plots and the review set go beside it."),
-        ("t.csv", b"a,y\n1,u\n2,v\n", ["--text", "y"], "--text names the label column 'y' itself."),
-        ("t.csv", b"", [], "{table} is not a table: No columns to parse from file"),
+        ("t.csv", b"a,y\n1,u\n2,v\n", ["--text", "y"], "The column of texts is the label column 'y' itself."),
+        ("t.csv", b"", [], "{table} is empty."),
         ("t.csv", b"a,y\n1,u\n2,v,w,x\n", [],
-         "{table} is not a table: Error tokenizing data. C error: Expected 2 fields in line 3, saw 4\n"),
+         "Line 3 of {table} has 4 fields, but the header has 2 (delimiter ',').\nHint: quote fields that contain the "
+         "delimiter and fill up short lines, or name the delimiter (--sep)."),
         ("t.csv", b"a,y\n\xe9t\xe9,u\n", [],
-         "{table} is not text in UTF-8.\nHint: save it as UTF-8, e.g. iconv -f latin1 -t utf8."),
+         "Line 2 of {table} is not text in utf-8: it contains the byte 0xe9.\nHint: name the encoding; files of older "
+         "Windows programs are often in cp1252 (--encoding cp1252), others in latin-1."),
         ("t.csv", b"text,y\n" + b"".join(b"q%d w%d,%s\n" % (i, i, b"uv"[i % 2 :][:1]) for i in range(40)),
          ["--text", "text"],
          "No two texts have a word in common, so that none can vouch for another.\nHint: name another column with "

@@ -4,11 +4,11 @@ from neighboragg._public import publish as _publish
 from neighboragg.bench._cells import Cell, make_cell
 from neighboragg.bench._compare import compare
 from neighboragg.bench._comparison import Comparison
+from neighboragg.bench._data import load_matrix
 from neighboragg.bench._grid import Grid, Results
 from neighboragg.bench._lineup import BASES, BEST, COMPARED, DEFAULT, ENTRANTS, PAPER_METHOD, Entrant
 from neighboragg.bench._machine import machine
 from neighboragg.bench._store import ResultStore
-from neighboragg.bench._tables_in import frame_to_matrix, is_parquet, load_matrix, read_table
 
 __all__ = [
     "BASES",
@@ -24,12 +24,9 @@ __all__ = [
     "ResultStore",
     "Results",
     "compare",
-    "frame_to_matrix",
-    "is_parquet",
     "load_matrix",
     "machine",
     "make_cell",
-    "read_table",
 ]
 
 _publish(globals())

@@ -11,9 +11,9 @@ from sklearn.utils import check_array
 from neighboragg._typing import Array, ArrayLike, FloatArray
 from neighboragg._validation import check_choice, check_integer, check_labels, check_same_length
 from neighboragg.bench._comparison import Comparison
+from neighboragg.bench._data import load_matrix
 from neighboragg.bench._lineup import BASES, COMPARED, ENTRANTS
 from neighboragg.bench._store import ResultStore
-from neighboragg.bench._tables_in import frame_to_matrix, load_matrix
 from neighboragg.bench._tasks import Task, file_digest, run_tasks
 from neighboragg.exceptions import InvalidInputError
 
@@ -94,7 +94,7 @@ def compare(
 
 def _arrays(data: Any, y: Any, label: str | None) -> tuple[FloatArray, Array]:
     if label is not None:
-        return frame_to_matrix(data, label)
+        return load_matrix(data, label)
     X = check_array(data, dtype=np.float64, input_name="data", estimator=OWNER)
     labels = check_labels(y, "y", OWNER)
     check_same_length(X, "data", labels, "y", OWNER)

@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from neighboragg._typing import Array, FloatArray
 from neighboragg.bench._cells import make_cell, score_entrants
+from neighboragg.bench._data import load_matrix
 from neighboragg.bench._machine import machine
 from neighboragg.bench._store import ResultStore
-from neighboragg.bench._tables_in import load_matrix
 
 __all__ = ["Computable", "Task", "file_digest", "run_tasks"]
 

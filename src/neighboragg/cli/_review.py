@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from neighboragg.cli._labeled import existing_review
+from neighboragg.audit import AuditFiles
 from neighboragg.review import serve
 
 __all__ = ["review"]
@@ -24,4 +24,4 @@ def review(
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
     """Review flagged labels in the browser; each decision is saved immediately, beside the file."""
-    serve(existing_review(file), host=host, port=port, open_browser=browser, image_root=images)
+    serve(AuditFiles(file).existing_review(), host=host, port=port, open_browser=browser, image_root=images)

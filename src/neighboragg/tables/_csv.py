@@ -77,7 +77,7 @@ class CsvTable(Table):
 
     def place_of(self, row: int) -> str:
         """The line of the file on which a row begins, counted from 1."""
-        return f"line {self._source.text.count(chr(10), 0, self._starts[row]) + 1}"
+        return f"line {self._lines[row]}"
 
     def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
         """The file with new labels in some rows and without some others; every other byte is the same."""
@@ -96,6 +96,7 @@ class CsvTable(Table):
         lines = _Lines(self._source.text)
         reader = csv.reader(lines, delimiter=self.sep)
         starts, ends, texts = [], [], []
+        self._lines: list[int] = []
         width: int | None = None
         with _any_field_size():
             self.header = next((record for record in reader if not _is_blank(record)), [])
@@ -107,6 +108,7 @@ class CsvTable(Table):
                     width = self._check_width(record, width, line)
                     starts.append(begin)
                     ends.append(lines.position)
+                    self._lines.append(line)
                     texts.append("" if self._place is None else record[self._place])
                 begin, line = lines.position, reader.line_num + 1
         if width is None:

@@ -122,7 +122,7 @@ def _wrong_together(
     X = np.hstack(blocks) if blocks else np.empty((len(codes), 0))
     if not X.shape[1]:
         return np.asarray(codes != np.bincount(codes).argmax())
-    trees = ExtraTreesClassifier(100, random_state=seed)
+    trees = ExtraTreesClassifier(50, random_state=seed)
     return np.asarray(_predicted(trees, X, codes, folds) != codes)
 
 

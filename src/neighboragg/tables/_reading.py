@@ -66,9 +66,7 @@ def read_table(
     ...     table.labels.tolist(), table.frame["size"].tolist(), table.relabeled({1: "01"})
     (['01', '1', ''], [1.5, 2.5, 3.0], b'size;kind\\n1,5;01\\n2,5;01\\n3,0;\\n')
     """
-    if hasattr(source, "to_pandas") and hasattr(source, "columns"):
-        source = source.to_pandas()
-    if hasattr(source, "columns") and hasattr(source, "iloc"):
+    if hasattr(source, "columns") and (hasattr(source, "iloc") or hasattr(source, "to_pandas")):
         return FrameTable(source, label)
     if not isinstance(source, str | os.PathLike):
         raise InvalidInputError(

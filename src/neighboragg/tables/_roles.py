@@ -26,6 +26,7 @@ HASH = re.compile(
 )
 DATE = r"\s*\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?\s*"
 TWO_WORDS = r"\S\s+\S"
+KEEP_HINT = "name columns to use all the same (--keep), or judge by embeddings (--embeddings)."
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,11 @@ def prepared_frame(frame: Any, roles: Sequence[ColumnRole]) -> Any:
     for role in roles:
         if role.used:
             column = frame[role.name]
-            if role.use == "date" and column.dtype.kind != "M":
-                column = pandas.to_datetime(column, utc=True, format="ISO8601", errors="coerce")
+            if role.use == "date":
+                # Without a time zone, which arrays of numbers do not know.
+                column = pandas.to_datetime(
+                    column, utc=True, format="ISO8601", errors="coerce"
+                ).dt.tz_localize(None)
             elif role.use in ("category", "text"):
                 column = column.astype(object).where(column.notna(), None)
                 column = column.map(lambda value: value if value is None else str(value))
@@ -191,14 +195,18 @@ def describe_roles(roles: Sequence[ColumnRole]) -> str:
     return "\n".join(lines)
 
 
-def check_usable(roles: Sequence[ColumnRole]) -> None:
-    """Raise if no column is used."""
+def check_usable(roles: Sequence[ColumnRole], *, hint: str = KEEP_HINT) -> None:
+    """Raise if no column is used, and say why not.
+
+    Parameters
+    ----------
+    roles : sequence of ColumnRole
+    hint : str, default=name columns to use all the same
+        What to do about it.
+    """
     if not any(role.used for role in roles):
         why = "\n".join(f"  {role.name}: {role.reason}" for role in roles) or "  there is no other column"
-        raise InvalidInputError(
-            f"There is no usable column beside the label:\n{why}\n"
-            "Hint: name columns to use all the same (--keep), or judge by embeddings (--embeddings)."
-        )
+        raise InvalidInputError(f"There is no usable column beside the label:\n{why}\nHint: {hint}")
 
 
 def _listed(names: Sequence[str], most: int = 12) -> str:

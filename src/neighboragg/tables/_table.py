@@ -76,16 +76,19 @@ class FrameTable(Table):
     ----------
     frame : pandas.DataFrame
     label : str
-    name : str, default="the table"
     """
 
-    def __init__(self, frame: Any, label: str | None, name: str = "the table") -> None:
-        self.name, self.label, self.notes = name, label, []
+    def __init__(self, frame: Any, label: str | None) -> None:
+        self.name, self.label, self.notes = "the table", label, []
         names = [str(column) for column in frame.columns]
-        place = None if label is None else position_of(label, names, name)
+        place = None if label is None else position_of(label, names, self.name)
+        values: Sequence[Any] = [None] * len(frame)
+        if place is not None:
+            values = frame.iloc[:, place].tolist() if hasattr(frame, "iloc") else frame[label].to_list()
+        if not hasattr(frame, "iloc"):  # polars; whole numbers with gaps would become fractions in pandas
+            frame = frame.to_pandas()
         self._features = frame.iloc[:, [j for j in range(len(names)) if j != place]]
-        values = [None] * len(frame) if place is None else frame.iloc[:, place].tolist()
-        self.labels = label_texts(values, name, label)
+        self.labels = label_texts(values, self.name, label)
 
     @cached_property
     def frame(self) -> Any:
@@ -157,7 +160,7 @@ def replaced_values(
 
 
 def _converted(text: str, kinds: set[type], where: str) -> Any:
-    if kinds <= {str}:
+    if str in kinds or not kinds:
         return text
     for kind in (int, float):
         if kinds == {kind}:

@@ -1,0 +1,7 @@
+"""An audit of the labels of a table: what is suspicious and why, files for a review, and the corrected table."""
+
+from neighboragg.audit._audit import Audit, audit
+from neighboragg.audit._correct import Correction, correct
+from neighboragg.audit._files import AuditFiles
+
+__all__ = ["Audit", "AuditFiles", "Correction", "audit", "correct"]
