@@ -14,6 +14,8 @@ from neighboragg.datasets import add_label_noise
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.review import DecisionStore, load_review_set
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments):
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
