@@ -172,7 +172,8 @@ def test_an_unclosed_quotation_mark(write):
          ".gz), .parquet, .feather or .xlsx."),
         ("t.csv.gz", b"no gzip", "{path} is not a complete gzip file: Not a gzipped file (b'no')\n"
          "Hint: fetch or compress it again."),
-        ("t.csv.gz", gzip.compress(b"a,y\n1,u\n", mtime=0)[:-9], "{path} is not a complete gzip file: Compressed file ended "
+        ("t.csv.gz", gzip.compress(b"a,y\n1,u\n", mtime=0)[:-9],
+         "{path} is not a complete gzip file: Compressed file ended "
          "before the end-of-stream marker was reached\nHint: fetch or compress it again."),
         ("t.jsonl", b'{"y": 1}\n{"y": }\n', "Line 2 of {path} is not JSON: Expecting value at character 7."),
         ("t.jsonl", b"[1]\n", 'Line 1 of {path} holds no object.\nHint: write one object a line: '

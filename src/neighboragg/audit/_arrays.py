@@ -113,9 +113,9 @@ def _checked_shape(matrix: Array, where: str, n_rows: int) -> Array:
 def _check_names(names: list[str], matrix: Array, where: str, present: Array, *, given: bool) -> None:
     shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
     if matrix.shape[1] != len(names):
-        what = "classes are named" if given else "labels"
+        count = f"{len(names)} classes are named" if given else f"there are {len(names)} labels"
         raise InvalidInputError(
-            f"{where} has {matrix.shape[1]} columns, but there are {len(names)} {what}: {shown}.\n"
+            f"{where} has {matrix.shape[1]} columns, but {count}: {shown}.\n"
             "Hint: name the class of each column: --classes, a CSV file with a header, or an .npz file with proba "
             "and classes."
         )

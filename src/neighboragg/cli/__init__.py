@@ -21,3 +21,6 @@ def main() -> None:
         app()
     except NeighborAggError as error:
         sys.exit(f"Error: {error}")
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        sys.exit(f"Error: {error.strerror or error}{where}.")

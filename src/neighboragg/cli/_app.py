@@ -1,6 +1,8 @@
 """The command and its subcommands."""
 
-from typing import Annotated
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +17,23 @@ __all__ = ["app"]
 
 VERSION = typer.Option("--version", help="Print the version and exit.")
 
+INTERRUPTED = 130
+
+
+def interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, ending with one line if it is interrupted from the keyboard."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt:
+            typer.echo("Interrupted.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+    return run
+
+
 app = typer.Typer(
     name="neighboragg",
     help="Can I trust this prediction, and can I trust this label?",
@@ -23,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (demo, audit, review, correct):
-    app.command()(command)
+    app.command()(interruptible(command))
 app.add_typer(bench, name="bench")
 
 

@@ -1,0 +1,161 @@
+"""The audit as a Python function: what it judges by, what it gives back, and what it writes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
+
+from neighboragg.audit import audit
+from neighboragg.datasets import add_label_noise
+from neighboragg.exceptions import InvalidInputError, TrustWarning
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, target = load_wine(return_X_y=True, as_frame=True)
+    names = np.array(["barolo", "grignolino", "barbera"])[target]
+    noisy = add_label_noise(names, rate=0.06, random_state=0)
+    return X.assign(cultivar=noisy.y), noisy.mask
+
+
+@pytest.fixture(scope="module")
+def found(wine, tmp_path_factory):
+    frame, _ = wine
+    path = tmp_path_factory.mktemp("audit") / "wine.csv"
+    frame = frame.assign(bottle=np.arange(len(frame)), grape=frame["cultivar"].str.upper())
+    frame.to_csv(path, index=False)
+    return audit(path, label="cultivar")
+
+
+def test_wrong_labels_are_found_in_spite_of_a_leak(wine, found):
+    _, wrong = wine
+    flagged = found.to_frame()
+    assert wrong[flagged["row"]].mean() > 0.8
+    assert len(flagged) >= 5
+    assert flagged["place"].tolist() == [f"line {row + 2}" for row in flagged["row"]]
+    uses = {role.name: role.use for role in found.roles}
+    assert (uses.pop("bottle"), uses.pop("grape")) == ("ignored", "suspicious")
+    assert set(uses.values()) == {"number"}
+
+
+def test_the_summary_says_by_what_labels_were_judged(found):
+    text = found.summary()
+    assert text.startswith("Columns used as numbers: alcohol, malic_acid, ")
+    assert "Ignored (counted up): bottle\nSUSPICIOUS, left out: 'grape' is another code of the label." in text
+    assert "labels flagged" in text
+
+
+def test_kept_leaks_hide_every_wrong_label(wine):
+    frame, _ = wine
+    frame = frame.assign(grape=frame["cultivar"].str.upper())
+    assert audit(frame, label="cultivar", keep=["grape"]).result.n_flagged < 5
+
+
+def test_files_are_written_once_and_whole(found, tmp_path, monkeypatch):
+    output = tmp_path / "new" / "s.csv"
+    files = found.write(output)
+    assert sorted(path.name for path in output.parent.iterdir()) == ["s.csv", "s.png", "s.review.json"]
+    assert pd.read_csv(files.flagged)["row"].tolist() == found.to_frame()["row"].tolist()
+    before = {path.name: path.read_bytes() for path in output.parent.iterdir()}
+    with pytest.raises(InvalidInputError) as error:
+        found.write(output)
+    assert str(error.value) == (
+        f"{output} exists already.\nHint: choose another name with -o, or replace it with --overwrite."
+    )
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("neighboragg.audit._audit.save_review_set", full)
+    for target in (output, tmp_path / "other.csv"):
+        with pytest.raises(OSError, match="No space left"):
+            found.write(target, overwrite=True)
+    assert {path.name: path.read_bytes() for path in output.parent.iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+@pytest.fixture(scope="module")
+def numbered():
+    """Labels 9, 10 and 11, which sort differently as text, with good probabilities."""
+    rng = np.random.default_rng(0)
+    y = rng.choice([9, 10, 11], 150)
+    frame = pd.DataFrame(rng.normal(size=(150, 3)) + 2.0 * y[:, None], columns=list("abc")).assign(y=y)
+    proba = np.eye(3)[y - 9] * 0.7 + 0.1
+    return frame, proba
+
+
+def agreement(found):
+    """How often the classifier is said to prefer another class; its opinion is that of the labels."""
+    return not any("classifier prefers" in reason for reasons in found.result.reasons for reason in reasons)
+
+
+def test_probabilities_are_in_numeric_order_if_all_labels_are_numbers(numbered):
+    frame, proba = numbered
+    assert agreement(audit(frame, label="y", proba=proba, flag=20))
+
+
+@pytest.mark.parametrize("source", ["classes", "frame", "csv", "parquet", "npz"])
+def test_named_columns_may_be_in_any_order_and_of_absent_classes(numbered, tmp_path, source):
+    frame, proba = numbered
+    shuffled = np.column_stack([proba[:, 1], np.zeros(len(proba)), proba[:, 2], proba[:, 0]])
+    names = ["10", "12", "11", "9"]
+    named = pd.DataFrame(shuffled, columns=names)
+    given, classes = named, None
+    if source == "classes":
+        given, classes = shuffled, [10, 12, 11, 9]
+    elif source == "csv":
+        named.to_csv(given := tmp_path / "p.csv", index=False)
+    elif source == "parquet":
+        named.to_parquet(given := tmp_path / "p.parquet")
+    elif source == "npz":
+        np.savez(given := tmp_path / "p.npz", proba=shuffled, classes=np.array([10, 12, 11, 9]))
+    assert agreement(audit(frame, label="y", proba=given, classes=classes, flag=20))
+
+
+def test_swapped_columns_are_noticed(numbered):
+    frame, proba = numbered
+    with pytest.warns(TrustWarning) as caught:
+        audit(frame, label="y", proba=proba[:, [1, 2, 0]], flag=5)
+    assert str(caught[0].message) == (
+        "proba agrees with 0.0% of the labels, but would agree with 100.0% if its columns were in another order: the "
+        "column of '10' is '11', '11' is '9', '9' is '10'.\n"
+        "Hint: name the class of each column (--classes, or classes= in Python)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "classes", "message"),
+    [
+        ([0, 1], None, "proba has 2 columns, but there are 3 labels: 9, 10, 11.\nHint: name the class of each column: "
+         "--classes, a CSV file with a header, or an .npz file with proba and classes."),
+        ([0, 1, 2], ["9", "10", "12"], "proba has no column for the label '11'; its columns are 9, 10, 12.\n"
+         "Hint: classes are named by the text of their labels, as it stands in the table."),
+        ([0, 1, 2], ["9", "10", "10"], "proba has two columns for one class: 9, 10, 10."),
+        ([0, 1], ["9"], "proba has 2 columns, but 1 classes are named: 9.\nHint: name the class of each "
+         "column: --classes, a CSV file with a header, or an .npz file with proba and classes."),
+    ],
+)  # fmt: skip
+def test_probabilities_that_do_not_fit(numbered, columns, classes, message):
+    frame, proba = numbered
+    with pytest.raises(InvalidInputError) as error:
+        audit(frame, label="y", proba=proba[:, columns], classes=classes)
+    assert str(error.value) == message
+
+
+def test_tables_that_cannot_be_judged():
+    numbers = pd.DataFrame({"a": np.random.default_rng(0).normal(size=200), "y": np.arange(200) / 7})
+    with pytest.raises(InvalidInputError) as error:
+        audit(numbers, label="y")
+    assert str(error.value) == (
+        "The label column 'y' holds numbers with 200 different values in 200 rows; they look like measurements, not "
+        "classes.\nHint: choose another column, or cut the numbers into a few classes first."
+    )
+    alone = pd.DataFrame({"id": np.arange(40), "y": ["u", "v"] * 20})
+    with pytest.raises(InvalidInputError) as error:
+        audit(alone, label="y")
+    assert str(error.value) == (
+        "There is no usable column beside the label:\n  id: counted up\n"
+        "Hint: name columns to use all the same (--keep), or judge by embeddings (--embeddings)."
+    )

@@ -1,0 +1,74 @@
+"""What goes wrong is one sentence, an exit code, and nothing half-written."""
+
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from neighboragg.cli import main
+from neighboragg.cli._app import app
+
+TABLE = b"a,y\n" + b"".join(b"%d,%s\n" % (i * i, [b"u", b"v"][i % 2]) for i in range(30))
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(TABLE)
+    return path
+
+
+def stopped(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["neighboragg", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return stop.value.code
+
+
+@pytest.mark.parametrize("command", ["audit", "correct"])
+def test_a_file_that_is_not_there(monkeypatch, tmp_path, command):
+    (tmp_path / "suspicious.review.json").touch()
+    (tmp_path / "suspicious.review.decisions.sqlite").touch()
+    options = [
+        "-o",
+        tmp_path / "out.csv",
+        *(["--review", tmp_path / "suspicious.csv"] * (command == "correct")),
+    ]
+    said = stopped(monkeypatch, command, tmp_path / "no.csv", "--label", "y", *options)
+    assert said == f"Error: There is no file {tmp_path}/no.csv."
+
+
+def test_a_full_disk(monkeypatch, table, tmp_path):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device", str(tmp_path / "out.csv"))
+
+    monkeypatch.setattr("neighboragg.audit._audit.find_mislabeled", full)
+    said = stopped(monkeypatch, "audit", table, "--label", "y", "-o", tmp_path / "out.csv")
+    assert said == f"Error: No space left on device ({tmp_path}/out.csv)."
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_an_existing_output_stops_before_the_work(monkeypatch, table, tmp_path):
+    (tmp_path / "out.png").touch()
+    monkeypatch.setattr("neighboragg.audit._audit.find_mislabeled", None)
+    said = stopped(monkeypatch, "audit", table, "--label", "y", "-o", tmp_path / "out.csv")
+    assert said == (
+        f"Error: {tmp_path}/out.png exists already.\n"
+        "Hint: choose another name with -o, or replace it with --overwrite."
+    )
+
+
+def test_an_interrupt_ends_with_one_line(monkeypatch, table, tmp_path):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("neighboragg.audit._audit.find_mislabeled", interrupted)
+    result = CliRunner().invoke(app, ["audit", str(table), "--label", "y", "-o", str(tmp_path / "out.csv")])
+    assert result.exit_code == 130
+    assert result.stderr == "Interrupted.\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_rules_that_exclude_each_other(monkeypatch, table):
+    said = stopped(monkeypatch, "audit", table, "--label", "y", "--budget", 3, "--false-alarms", 0.1)
+    assert said == "Error: --budget and --false-alarms exclude each other; pass one of them."
