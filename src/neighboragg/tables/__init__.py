@@ -1,5 +1,6 @@
 """Tables: files to frames and back, the text of labels, and what each column is used for."""
 
+from neighboragg._public import publish as _publish
 from neighboragg.tables._labels import check_class_labels, class_order, label_notes
 from neighboragg.tables._leaks import leaking_columns
 from neighboragg.tables._matrix import to_matrix
@@ -31,3 +32,5 @@ __all__ = [
     "staged_files",
     "to_matrix",
 ]
+
+_publish(globals())
