@@ -1,11 +1,11 @@
 """The classifier that is wrapped: what it must be able to do, and what is inside it."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from neighboragg._typing import Array
@@ -14,8 +14,8 @@ from neighboragg.exceptions import InvalidParameterError
 __all__ = [
     "check_classifier",
     "check_same_classes",
+    "parts_of",
     "preprocessing_of",
-    "refuse_supervised_vectors",
     "unfrozen",
     "weight_parameter",
 ]
@@ -23,9 +23,13 @@ __all__ = [
 
 def check_classifier(estimator: Any, owner: str, *, refitted: bool = False) -> None:
     """Raise unless `estimator` gives probabilities and can be fitted, or is frozen and need not be `refitted`."""
-    if isinstance(estimator, FrozenEstimator) and refitted:
+    frozen = [part for part in (estimator, *parts_of(estimator)) if isinstance(part, FrozenEstimator)]
+    if refitted and any(hasattr(part, "predict") for part in frozen):
+        which = (
+            "is frozen" if frozen[0] is estimator else f"is a {type(estimator).__name__} with a frozen part"
+        )
         raise InvalidParameterError(
-            f"The 'estimator' parameter of {owner} is frozen, and so cannot be cross-validated; its probabilities "
+            f"The 'estimator' parameter of {owner} {which}, and so cannot be cross-validated; its probabilities "
             "of rows it was trained on repeat wrong labels.\n"
             "Hint: pass the classifier itself, or proba with its out-of-fold probabilities."
         )
@@ -54,26 +58,26 @@ def unfrozen(estimator: Any) -> Any:
     return estimator
 
 
+def parts_of(estimator: Any) -> Iterator[Any]:
+    """Every estimator inside another, however deep; what is frozen is not looked into."""
+    if hasattr(estimator, "get_params") and not isinstance(estimator, type | FrozenEstimator):
+        for value in estimator.get_params(deep=False).values():
+            yield from _estimators_in(value)
+
+
+def _estimators_in(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _estimators_in(item)
+    elif hasattr(value, "fit"):
+        yield value
+        yield from parts_of(value)
+
+
 def preprocessing_of(estimator: Any) -> Any:
     """The steps before the classifier, if it is a Pipeline that has some."""
     inner = unfrozen(estimator)
     return inner[:-1] if isinstance(inner, Pipeline) and len(inner.steps) > 1 else None
-
-
-def refuse_supervised_vectors(estimator: Any, features: Any, owner: str) -> None:
-    """Raise if vectors would be learned from the labels of the rows that trust is then learned from."""
-    steps = [features]
-    if isinstance(features, str) and features == "auto" and isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps[:-1]]
-    nested = [part for step in steps if hasattr(step, "get_params") for part in step.get_params().values()]
-    for step in [*steps, *nested]:
-        if hasattr(step, "transform") and get_tags(step).target_tags.required:
-            raise InvalidParameterError(
-                f"{owner} with cv cannot use vectors of {type(step).__name__}, which learns from "
-                "labels: rows would look closer to their own class than new rows do.\n"
-                "Hint: leave out cv to hold out validation rows, or pass features='passthrough' or a "
-                "transformer that needs no labels."
-            )
 
 
 def weight_parameter(estimator: Any, owner: str) -> str:

@@ -1,5 +1,6 @@
 """TrustedClassifier: a classifier that also says how far each of its predictions can be trusted."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, Self
@@ -18,19 +19,24 @@ from neighboragg._base_classifier import (
     check_classifier,
     check_same_classes,
     preprocessing_of,
-    refuse_supervised_vectors,
     weight_parameter,
 )
+from neighboragg._fitted_rows import copy_share, find_copies, more_than_by_chance, row_hashes
+from neighboragg._label_leakage import refuse_frozen_parts, refuse_supervised_vectors
 from neighboragg._row_selection import as_rows, holdout_mask, row_names, take_rows
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_labels, check_real, check_same_length, encode_labels
 from neighboragg.crossfit import cross_fit
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, InvalidParameterError
 from neighboragg.features import Vectorizer
 from neighboragg.methods import METHODS, Explanation, NeighborAgg, TrustMethod
 from neighboragg.persistence import dump_estimator, load_estimator, write_record
 
 __all__ = ["TrustedClassifier"]
+
+# Up to this share of equal rows among those of fit, a row equal to one of them is taken to be that row itself.
+COMMON_COPIES = 0.01
+_SEEN = ("rows", "hashes", "codes", "share")
 
 
 def _has_neighbors(name: str) -> Callable[["TrustedClassifier"], bool]:
@@ -172,10 +178,10 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 "it was trained on are over-confident, so trust cannot be learned from them.\n"
                 "Hint: fit(X_train, y_train, X_val=X_val, y_val=y_val) with rows the classifier has not seen."
             )
-        elif self.cv is not None:
-            self._fit_cross_validated(X, labels, weight)
         else:
-            self._fit_with_holdout(X, labels, weight)
+            refuse_frozen_parts(self.estimator, self.features, type(self).__name__)
+            way = self._fit_with_holdout if self.cv is None else self._fit_cross_validated
+            way(X, labels, weight)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -219,7 +225,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Columns as `classes_`.
         """
         _, proba, vectors = self._ask(X, labels=False)
-        return self.method_.predict_trust(vectors, proba)
+        return self.method_.predict_trust(vectors, proba, left_out=self._own(vectors))
 
     def assess(self, X: Any) -> Assessment:
         """Label, probability and trust of every row, all from one pass through the classifier.
@@ -234,7 +240,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             ``print`` it, take its arrays, or turn it into a data frame with ``to_frame()``.
         """
         labels, proba, vectors = self._ask(X, labels=True)
-        trust = self.method_.predict_trust(vectors, proba)
+        trust = self.method_.predict_trust(vectors, proba, left_out=self._own(vectors))
         predicted = np.arange(len(trust)), encode_labels(labels, self.classes_, "y_pred", type(self).__name__)
         return Assessment(
             label=labels,
@@ -271,8 +277,13 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         trust : ndarray of shape (n,)
         """
+        owner = type(self).__name__
         _, proba, vectors = self._ask(X, labels=False)
-        return self.method_.score_labels(vectors, y, proba)
+        labels = check_labels(y, "y", owner)
+        check_same_length(vectors, "X", labels, "y", owner)
+        codes = encode_labels(labels, self.classes_, "y", owner)
+        trust = self.method_.predict_trust(vectors, proba, left_out=self._own(vectors, codes))
+        return trust[np.arange(len(codes)), codes]
 
     @available_if(_has_neighbors("kneighbors"))
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[FloatArray, IntArray]:
@@ -309,7 +320,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             ``print`` it, or take its arrays. Neighbors are positions as in :meth:`kneighbors`.
         """
         labels, proba, vectors = self._ask(X, labels=True)
-        explanation = self.method_.explain(vectors, proba, y_pred=labels)
+        explanation = self.method_.explain(vectors, proba, y_pred=labels, left_out=self._own(vectors))
         return explanation.renumbered(self._original(explanation.indices))
 
     def save(self, path: str | PathLike[str], *, include_estimator: bool = True) -> None:
@@ -339,6 +350,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             "feature_names_in": names,
             "validation_indices": self.validation_indices_,
             "n_train": self._n_train,
+            "seen": {name: getattr(self, f"_seen_{name}") for name in _SEEN},
             "estimator": dump_estimator(self.estimator_) if include_estimator else None,
             "method_kind": kind,
             "method": self.method_.to_record(),
@@ -381,6 +393,8 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             model.feature_names_in_ = record["feature_names_in"]
         model.validation_indices_ = record["validation_indices"]
         model._n_train = record["n_train"]
+        for name in _SEEN:
+            setattr(model, f"_seen_{name}", record["seen"][name])
         return model
 
     def __sklearn_tags__(self) -> Any:
@@ -441,7 +455,7 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _fit_cross_validated(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
         owner = type(self).__name__
-        refuse_supervised_vectors(self.estimator, self.features, owner)
+        refuse_supervised_vectors(self.estimator, self.features, X, labels, owner)
         splits = list(check_cv(self.cv, labels, classifier=True).split(X, labels))
         asked = np.concatenate([test for _, test in splits])
         if (lacking := np.setdiff1d(np.arange(len(labels)), asked)).size:
@@ -499,6 +513,45 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             classes=self.classes_,
         )
         self._n_train = len(labels)
+        self._remember(
+            vectors if vectors_val is None else np.concatenate([vectors, vectors_val]),
+            labels if labels_val is None else np.concatenate([labels, labels_val]),
+        )
+
+    def _remember(self, vectors: FloatArray, labels: Array) -> None:
+        """Keep what is needed to know these rows again."""
+        hashes = row_hashes(vectors)
+        self._seen_rows = np.argsort(hashes, kind="stable")
+        self._seen_hashes = hashes[self._seen_rows]
+        self._seen_codes = encode_labels(labels, self.classes_, "y", type(self).__name__)[self._seen_rows]
+        self._seen_share = copy_share(self._seen_hashes)
+
+    def _own(self, vectors: FloatArray, codes: IntArray | None = None) -> IntArray | None:
+        """For each row the row of fit that it is itself, or -1; warn if more are than by chance.
+
+        Where rows of fit are often equal, an equal row may well be another one, which is left out only when labels
+        are judged (`codes`): there it makes a label more suspicious, not a prediction less trusted.
+        """
+        copies = find_copies(row_hashes(vectors), self._seen_hashes)
+        n_copies, n = int(copies.found.sum()), len(vectors)
+        if more_than_by_chance(n_copies, n, self._seen_share, len(self._seen_hashes)):
+            warnings.warn(
+                f"{n_copies} of {n} rows passed to {type(self).__name__} ({n_copies / n:.0%}) are exact copies of "
+                "rows it was fitted on. The classifier has seen them, so their trust looks better than that of new "
+                "rows.\n"
+                "Hint: pass rows that took no part in fit; neighboragg.find_mislabeled judges the labels of "
+                "fitted rows.",
+                FittedRowsWarning,
+                stacklevel=3,
+            )
+        if not n_copies or (codes is None and self._seen_share > COMMON_COPIES):
+            return None
+        chosen = np.minimum(copies.first, len(self._seen_rows) - 1)
+        if codes is not None:
+            for row in np.flatnonzero(copies.count > 1):
+                twins = np.arange(copies.first[row], copies.first[row] + copies.count[row])
+                chosen[row] = twins[(self._seen_codes[twins] == codes[row]).argmax()]
+        return np.where(copies.found, self._seen_rows[chosen], -1)
 
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self, "method_")

@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 __all__ = [
     "DatasetNotFoundError",
     "FileFormatError",
+    "FittedRowsWarning",
     "InvalidInputError",
     "InvalidParameterError",
     "MissingExtraError",
@@ -52,3 +53,7 @@ class UntrustedTypeError(NeighborAggError, TypeError):
 
 class TrustWarning(UserWarning):
     """A result that is computed as asked, and may not mean what it seems to."""
+
+
+class FittedRowsWarning(TrustWarning):
+    """Rows are judged that the model was fitted on, and so look better than new rows do."""

@@ -88,7 +88,9 @@ class TrustMethod(BaseEstimator, ABC):
         self._fit(data)
         return self
 
-    def predict_trust(self, X: ArrayLike, proba: ArrayLike) -> FloatArray:
+    def predict_trust(
+        self, X: ArrayLike, proba: ArrayLike, *, left_out: IntArray | None = None
+    ) -> FloatArray:
         """Trust in every class.
 
         Parameters
@@ -96,13 +98,17 @@ class TrustMethod(BaseEstimator, ABC):
         X : array-like of shape (n, n_features)
         proba : array-like of shape (n, n_classes)
             The classifier's probabilities.
+        left_out : ndarray of int of shape (n,), default=None
+            For each row a row of fit that must not be its neighbor, as itself: a position in the training rows,
+            followed by the validation rows, or -1. Methods without neighbors have none to leave out.
 
         Returns
         -------
         trust : ndarray of shape (n, n_classes)
             Columns as `classes_`; higher is more trusted.
         """
-        return self._trust(*self._check_query(X, proba))
+        rows, values = self._check_query(X, proba)
+        return self._trust(rows, values) if left_out is None else self._trust_without(rows, values, left_out)
 
     def score_samples(self, X: ArrayLike, proba: ArrayLike, *, y_pred: ArrayLike | None = None) -> FloatArray:
         """Trust in the predicted class.
@@ -177,6 +183,10 @@ class TrustMethod(BaseEstimator, ABC):
     @abstractmethod
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         """Trust in every class for validated arrays."""
+
+    def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> FloatArray:
+        """The same where each row leaves a row of fit out."""
+        return self._trust(X, proba)
 
     def _params_to_record(self) -> dict[str, Any]:
         return dict(self.get_params(deep=False))

@@ -131,7 +131,14 @@ class NeighborAgg(TrustMethod):
         distances, found = self.indexes_[FEATURES].kneighbors(X, n_neighbors)
         return distances, np.where(found < 0, -1, self.reference_[found])
 
-    def explain(self, X: ArrayLike, proba: ArrayLike, *, y_pred: ArrayLike | None = None) -> Explanation:
+    def explain(
+        self,
+        X: ArrayLike,
+        proba: ArrayLike,
+        *,
+        y_pred: ArrayLike | None = None,
+        left_out: IntArray | None = None,
+    ) -> Explanation:
         """What raised and lowered the trust, by expert and class, and the neighbors behind it.
 
         Parameters
@@ -140,6 +147,8 @@ class NeighborAgg(TrustMethod):
         proba : array-like of shape (n, n_classes)
         y_pred : array-like of shape (n,), default=None
             Predicted labels; defaults to the most probable class.
+        left_out : ndarray of int of shape (n,), default=None
+            As in :meth:`predict_trust`.
 
         Returns
         -------
@@ -147,10 +156,13 @@ class NeighborAgg(TrustMethod):
         """
         rows, values = self._check_query(X, proba)
         predicted = values.argmax(axis=1) if y_pred is None else self._check_codes(y_pred, "y_pred", rows)
-        evidence = self._evidence(rows, values)
+        own = np.full(len(rows), -1) if left_out is None else left_out
+        evidence = self._evidence(rows, values, own)
         experts, contributions = self.aggregator_.contributions(evidence)
         trust = self.aggregator_.predict_trust(evidence)
-        return Explanation(self.classes_, predicted, trust, experts, contributions, *self.kneighbors(rows))
+        distances, found = self.indexes_[FEATURES].kneighbors(rows, exclude=self._reference_ids(own))
+        indices = np.where(found < 0, -1, self.reference_[found])
+        return Explanation(self.classes_, predicted, trust, experts, contributions, distances, indices)
 
     def _fit(self, data: FitData) -> None:
         owner = type(self).__name__
@@ -180,18 +192,21 @@ class NeighborAgg(TrustMethod):
         self.aggregator_.fit(evidence, data.codes_val[judged])
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
+        return self._trust_without(X, proba, np.full(len(X), -1))
+
+    def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> FloatArray:
         trust = np.empty_like(proba)
         per_row = sum(index.n_neighbors for index in self.indexes_.values()) * len(self.classes_)
         step = max(1, SCORING_ELEMENTS // per_row)
         for start in range(0, len(X), step):
             part = slice(start, start + step)
-            trust[part] = self.aggregator_.predict_trust(self._evidence(X[part], proba[part]))
+            trust[part] = self.aggregator_.predict_trust(self._evidence(X[part], proba[part], left_out[part]))
         return trust
 
-    def _evidence(self, X: FloatArray, proba: FloatArray) -> Evidence:
+    def _evidence(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> Evidence:
         return Evidence(
             proba,
-            self._distances(X, proba.shape[1]),
+            self._distances(X, proba.shape[1], self._reference_ids(left_out)),
             {opinion.name: opinion.ask(X) for opinion in self.opinions_},
         )
 
@@ -208,6 +223,14 @@ class NeighborAgg(TrustMethod):
             name: index.kneighbors(self._mapped(name, X), exclude=exclude)[0]
             for name, index in self.indexes_.items()
         }
+
+    def _reference_ids(self, positions: IntArray) -> IntArray | None:
+        """Ids in the indexes of rows given by their position in fit; None if none of them is indexed."""
+        if (positions < 0).all():
+            return None
+        ids = np.full(int(max(self.reference_.max(), positions.max())) + 1, -1)
+        ids[self.reference_] = np.arange(len(self.reference_))
+        return np.where(positions < 0, -1, ids[positions])
 
     def _resolve_aggregator(self) -> Aggregator:
         if isinstance(self.aggregator, Aggregator):

@@ -11,7 +11,13 @@ from neighboragg._assessment import Assessment
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray
 from neighboragg._validation import check_labels, check_real, check_same_length, encode_labels
 from neighboragg.classifier import TrustedClassifier
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NotCalibratedError, TrustWarning
+from neighboragg.exceptions import (
+    FittedRowsWarning,
+    InvalidInputError,
+    InvalidParameterError,
+    NotCalibratedError,
+    TrustWarning,
+)
 from neighboragg.selective._thresholds import SelectiveThreshold, coverage_threshold, risk_threshold
 
 __all__ = ["SelectiveClassifier"]
@@ -110,7 +116,7 @@ class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         level = check_real(self.confidence_level, "confidence_level", owner, low=0, high=1)
         labels = check_labels(y, "y", owner)
-        assessed = self.model.assess(X)
+        assessed = self._assess_unseen(X)
         predicted, trust = assessed.label, assessed.trust
         check_same_length(predicted, "X", labels, "y", owner)
         self.classes_ = self.model.classes_
@@ -250,6 +256,20 @@ class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         assessed = self.model.assess(X)
         return assessed, self._kept(assessed.label, assessed.trust)
+
+    def _assess_unseen(self, X: Any) -> Assessment:
+        """Assess rows for a promise, which rows that the model has seen cannot give."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FittedRowsWarning)
+            try:
+                return self.model.assess(X)
+            except FittedRowsWarning as found:
+                said = str(found).partition(" The classifier has seen")[0]
+                raise InvalidInputError(
+                    f"{type(self).__name__} cannot be calibrated on rows that its model was fitted on: {said} "
+                    "What is promised from them does not hold for new rows.\n"
+                    "Hint: calibrate(X_cal, y_cal) with rows that were not used in fitting."
+                ) from None
 
     def _kept(self, predicted: Array, trust: FloatArray) -> BoolArray:
         return np.asarray(trust >= self.thresholds_[np.searchsorted(self.classes_, predicted)])
