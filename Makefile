@@ -36,8 +36,8 @@ browser:
 	  || echo "No chromium found: the browser tests will be skipped."
 
 check: $(VENV)/.dev
-	@$(BIN)/ruff check --quiet src tests benchmarks docs
-	@$(BIN)/ruff format --quiet --check src tests benchmarks docs
+	@$(BIN)/ruff check --quiet src tests benchmarks docs tools
+	@$(BIN)/ruff format --quiet --check src tests benchmarks docs tools
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 
