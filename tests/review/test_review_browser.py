@@ -48,6 +48,14 @@ class Reviewer:
         for key in keys:
             self.page.keyboard.press(key)
 
+    def press_at_once(self, keys):
+        """Press keys faster than any answer can come."""
+        self.page.evaluate(
+            "keys => { for (const key of keys) document.body.dispatchEvent("
+            "new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true})) }",
+            keys,
+        )
+
     def status(self, text):
         self.expect(self.page.locator("#status")).to_contain_text(text)
 
@@ -96,11 +104,11 @@ def test_ten_rows_by_keyboard(visit, run_server, review_set, tmp_path):
         me.press("k")
         me.see(7)
 
-        # Chosen from the list: l goes to it, typing selects, the button beside it sends.
+        # Chosen from the list: l goes to it, typing selects, Enter commits.
         me.press("l")
-        me.expect(me.page.locator("#new-label")).to_be_focused()
-        me.page.locator("#new-label").select_option("cat")
-        me.press("Tab", "Enter")
+        me.expect(me.page.locator("#chosen-class")).to_be_focused()
+        me.page.keyboard.type("1")
+        me.press("Enter")
         me.see(8)
         me.press("p")
         me.see(7)
@@ -234,10 +242,16 @@ def test_everything_works_without_javascript(visit, serve_here, review_set):
         me.expect(heading).to_have_text("Row 1")
         me.page.get_by_role("link", name="Next").click()
         me.expect(heading).to_have_text("Row 2")
+        me.page.get_by_role("button", name="Search").click()
         me.page.get_by_label("Class, given or suggested").select_option("cat")
         me.page.get_by_label("Score from").fill("-4.65")
         me.page.get_by_role("button", name="Apply").click()
         me.expect(heading).to_have_text("Row 5")
+        me.page.get_by_role("button", name="More").click()
+        me.page.get_by_label("Note").fill("looks odd")
+        me.page.get_by_label("New class").fill("cow")
+        me.press("Enter")
+        me.expect(me.page.locator("#status")).to_contain_text("Row 5 relabeled as cow, with a note.")
 
 
 def test_keys_leave_fields_alone_and_can_be_switched_off(visit, serve_here, review_set):
@@ -250,14 +264,16 @@ def test_keys_leave_fields_alone_and_can_be_switched_off(visit, serve_here, revi
         field.press_sequentially("skurk")
         me.press("Enter")
         me.see(0)
-        me.expect(me.page.locator("summary").first).to_contain_text("skurk")
+        me.expect(me.page.get_by_role("button", name="skurk")).to_be_visible()
+        me.press("?")
         me.page.get_by_label("Keys are on").uncheck()
         me.page.keyboard.press("Escape")
         me.press("k", "1")
         me.page.reload()
         me.see(0)
-        me.expect(me.page.get_by_label("Keys are on")).not_to_be_checked()
         me.press("k")
+        me.page.get_by_role("button", name="Keys").click()
+        me.expect(me.page.get_by_label("Keys are on")).not_to_be_checked()
         me.page.get_by_label("Keys are on").check()
         me.page.keyboard.press("Escape")
         me.press("Control+k", "k")
@@ -289,6 +305,181 @@ def test_on_a_phone(visit, serve_here, review_set, scheme):
         assert me.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
         keep.click()
         me.see(1)
+
+
+SCREENS = pytest.mark.parametrize("screen", [(1280, 800), (390, 844)], ids=["desk", "phone"])
+
+
+def visible_part(me, selector):
+    """Top and bottom of an element in the window, and where the bar of buttons begins."""
+    box = me.page.locator(selector).bounding_box()
+    bar = me.page.locator(".actions").bounding_box()
+    return box["y"], box["y"] + box["height"], bar["y"]
+
+
+@SCREENS
+@pytest.mark.parametrize("kind", ["text", "image", "table"])
+def test_the_thing_to_judge_is_on_the_first_screen(
+    visit, serve_here, make_item, make_review_set, tmp_path, screen, kind
+):
+    from PIL import Image
+
+    Image.new("RGB", (640, 480), "red").save(tmp_path / "red.png")
+    content = {
+        "text": {"text": "A question of some length about animals. " * 6},
+        "image": {"image": "red.png"},
+    }
+    items = [make_item(row, **({"content": content[kind]} if kind in content else {})) for row in (3, 4)]
+    with serve_here(make_review_set(items=tuple(items), n_flagged=2)) as server:
+        me = visit(server.address, viewport=dict(zip(("width", "height"), screen, strict=True)))
+        me.see(3)
+        # With the line that says what was done, as on every row but the first.
+        me.press("k")
+        me.see(4)
+        me.page.wait_for_load_state("networkidle")
+        inner = {"text": "#thing .text", "image": "#thing img", "table": "#thing tbody"}[kind]
+        top, bottom, bar = visible_part(me, inner)
+        assert 0 <= top < bottom <= bar
+        for selector in (".labels .given", ".labels .suggested"):
+            top, bottom, _ = visible_part(me, selector)
+            assert 0 <= top < bottom <= bar
+        # The row comes before what is said about it.
+        assert me.page.locator("#thing").bounding_box()["y"] <= me.page.locator(".bars").bounding_box()["y"]
+        assert me.page.evaluate("document.documentElement.scrollWidth") == screen[0]
+
+
+@SCREENS
+def test_twenty_fast_keys_make_twenty_decisions(visit, serve_here, make_review_set, screen):
+    review_set = make_review_set(n_flagged=25)
+    with serve_here(review_set) as server:
+        me = visit(server.address, viewport=dict(zip(("width", "height"), screen, strict=True)))
+        me.see(0)
+        keys = "krusx" * 4
+        me.press_at_once(keys)
+        me.see(20)
+        me.status("Row 19 excluded. 20 of 25 looked at.")
+        rows = export_labels(server.store, review_set)
+        actions = {"k": "keep", "r": "relabel", "u": "unsure", "s": "skip", "x": "exclude"}
+        assert [(row["row"], row["action"]) for row in rows] == [
+            (row, actions[key]) for row, key in enumerate(keys)
+        ]
+
+
+def test_keys_beyond_the_last_row_are_named_and_do_nothing(visit, serve_here, make_review_set):
+    review_set = make_review_set(n_flagged=3)
+    with serve_here(review_set) as server:
+        me = visit(server.address)
+        me.see(0)
+        me.press_at_once("kkkkz")
+        me.expect(me.page.locator("h1")).to_have_text("Nothing left to look at here")
+        me.status("3 of 3 looked at. Not applied: the keys k z")
+        assert [row["row"] for row in export_labels(server.store, review_set)] == [0, 1, 2]
+
+
+def test_keys_that_follow_into_a_field_do_nothing(visit, serve_here, review_set):
+    with serve_here(review_set) as server:
+        me = visit(server.address)
+        me.see(0)
+        me.press_at_once("kckk")
+        me.see(1)
+        me.status("Not applied: the keys k k")
+        assert [row["row"] for row in export_labels(server.store, review_set)] == [0]
+
+
+@SCREENS
+def test_note_exclusion_new_class_search_and_keys(visit, serve_here, review_set, screen):
+    with serve_here(review_set) as server:
+        me = visit(server.address, viewport=dict(zip(("width", "height"), screen, strict=True)))
+        me.see(0)
+        # A note goes along with the decision that follows it.
+        me.press("c")
+        me.expect(me.page.locator("#note")).to_be_focused()
+        me.page.keyboard.type("skurk, see row 7")
+        me.press("Escape", "r")
+        me.see(1)
+        me.status("Row 0 relabeled as dog, with a note.")
+        # Or is saved alone.
+        me.press("c")
+        me.expect(me.page.locator("#note")).to_be_focused()
+        me.page.keyboard.type("ask Bob")
+        me.press("Enter")
+        me.see(2)
+        me.status("Row 1 marked unsure, with a note.")
+        me.press("x")
+        me.see(3)
+        me.press("w")
+        me.expect(me.page.locator("#new-class")).to_be_focused()
+        me.page.keyboard.type("cow")
+        me.press("Enter")
+        me.see(4)
+        me.status("Row 3 relabeled as cow.")
+        # The new class is in the list now.
+        me.press("l")
+        me.expect(me.page.locator("#chosen-class")).to_be_focused()
+        me.page.keyboard.type("cow")
+        me.press("Enter")
+        me.see(5)
+        me.press("z")
+        me.see(4)
+        me.press("/")
+        me.expect(me.page.locator("#filter-search")).to_be_focused()
+        me.page.keyboard.type("note 9")
+        me.press("Enter")
+        me.see(9)
+        me.expect(me.page.locator(".narrowed")).to_contain_text("with “note 9”")
+        me.press("?")
+        me.expect(me.page.get_by_role("heading", name="Keys")).to_be_visible()
+        me.press("?")
+        me.expect(me.page.get_by_role("heading", name="Keys")).to_be_hidden()
+        rows = export_labels(server.store, review_set)
+        assert [(row["row"], row["action"], row["decided"], row["note"]) for row in rows] == [
+            (0, "relabel", "dog", "skurk, see row 7"),
+            (1, "unsure", None, "ask Bob"),
+            (2, "exclude", None, ""),
+            (3, "relabel", "cow", ""),
+        ]
+
+
+def test_the_private_file_leads_to_the_page(visit, serve_here, review_set, tmp_path):
+    from neighboragg.review._serve import _private_page
+
+    with serve_here(review_set) as server, _private_page(server.address) as file:
+        me = visit(file)
+        me.see(0)
+        assert "token" not in me.page.url
+        # Opened once more, the browser is the same reviewer.
+        me.page.goto(file)
+        me.see(0)
+        me.expect(me.page.get_by_role("button", name="reviewer 1")).to_be_visible()
+
+
+def test_back_and_forward(visit, serve_here, review_set):
+    with serve_here(review_set) as server:
+        me = visit(server.address)
+        me.see(0)
+        me.press("n")
+        me.see(1)
+        me.press("n")
+        me.see(2)
+        me.page.go_back()
+        me.see(1)
+        me.page.go_forward()
+        me.see(2)
+        assert me.page.url.endswith("/item/2")
+
+
+def test_a_server_that_does_not_answer_is_said_aloud(visit, run_server, review_set):
+    with run_server(review_set) as server:
+        me = visit(server.address)
+        me.see(0)
+        me.expected.append("net::ERR_")
+        server.kill()
+        me.press("k", "k")
+        me.status("Nothing was saved: the server does not answer.")
+        server.start()
+        me.press("k")
+        me.see(1)
+        assert len(export_labels(server.store, review_set)) == 1
 
 
 def test_a_picture_is_shown_and_nothing_is_fetched_elsewhere(

@@ -12,10 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neighboragg.exceptions import FileFormatError, InvalidInputError
-from neighboragg.review import DecisionStore, ReviewItem, ReviewSet, corrected_labels, export_labels
-from neighboragg.review._export import to_csv
+from neighboragg.review import (
+    DecisionStore,
+    ReviewItem,
+    ReviewSet,
+    corrected_labels,
+    excluded_rows,
+    export_labels,
+)
+from neighboragg.review._export import to_csv, unescaped
 
-COLUMNS = ["row", "given", "decided", "action", "reviewer", "time"]
+COLUMNS = ["row", "given", "decided", "action", "reviewer", "time", "note"]
 
 
 @pytest.fixture
@@ -54,10 +61,10 @@ def test_csv(decided):
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     assert answer.headers["content-disposition"] == 'attachment; filename="labels.csv"'
     assert answer.text.splitlines()[:4] == [
-        "row,given,decided,action,reviewer,time",
-        "0,cat,hen,relabel,reviewer 1,2023-11-14T22:13:20.500Z",
-        "1,dog,dog,keep,reviewer 1,2023-11-14T22:13:20.500Z",
-        "2,hen,,skip,reviewer 1,2023-11-14T22:13:20.500Z",
+        "row,given,decided,action,reviewer,time,note",
+        "0,cat,hen,relabel,reviewer 1,2023-11-14T22:13:20.500Z,",
+        "1,dog,dog,keep,reviewer 1,2023-11-14T22:13:20.500Z,",
+        "2,hen,,skip,reviewer 1,2023-11-14T22:13:20.500Z,",
     ]
 
 
@@ -66,7 +73,12 @@ def test_parquet(decided):
     assert answer.headers["content-disposition"] == 'attachment; filename="labels.parquet"'
     table = pyarrow.parquet.read_table(io.BytesIO(answer.content))
     assert table.column_names == COLUMNS
-    assert [str(kind) for kind in table.schema.types] == ["int64", *["string"] * 4, "timestamp[ms, tz=UTC]"]
+    assert [str(kind) for kind in table.schema.types] == [
+        "int64",
+        *["string"] * 4,
+        "timestamp[ms, tz=UTC]",
+        "string",
+    ]
     rows = table.to_pylist()
     assert [tuple(row[name] for name in COLUMNS[:4]) for row in rows] == EXPECTED
     assert rows[0]["time"].isoformat() == "2023-11-14T22:13:20.500000+00:00"
@@ -74,7 +86,7 @@ def test_parquet(decided):
 
 def test_an_empty_export(open_pages, review_set):
     (page,) = open_pages(review_set)
-    assert page.get("/export.csv").text == "row,given,decided,action,reviewer,time\r\n"
+    assert page.get("/export.csv").text == "row,given,decided,action,reviewer,time,note\r\n"
     assert pyarrow.parquet.read_table(io.BytesIO(page.get("/export.parquet").content)).num_rows == 0
 
 
@@ -129,8 +141,48 @@ def test_any_label_survives_csv(tmp_path_factory, labels):
         return
     rows = export_labels(path, review_set)
     read = list(csv.DictReader(io.StringIO(to_csv(rows), newline="")))
-    assert {int(row["row"]): row["decided"] for row in read} == new
-    assert [row["given"] for row in read] == labels
+    assert {int(row["row"]): unescaped(row["decided"]) for row in read} == new
+    assert [unescaped(row["given"]) for row in read] == labels
+
+
+FORMULAS = ["=1+1", "+cmd", "-2+3", "@SUM(1)", "\t=1", "'=1", "=", "''+x"]
+HARMLESS = ["-1", "+1", "-1.5e-3", "a=b", "1-2", "'quoted'", "", "-.5"]
+
+
+@pytest.mark.parametrize("label", [*FORMULAS, *HARMLESS])
+def test_no_spreadsheet_runs_a_label(label):
+    (row,) = csv.DictReader(
+        io.StringIO(to_csv([{"row": 0, "decided": label}], ["row", "decided"]), newline="")
+    )
+    assert row["decided"] == (f"'{label}" if label in FORMULAS else label)
+    assert unescaped(row["decided"]) == label
+
+
+def test_new_classes_exclusions_and_notes(tmp_path):
+    review_set = small_set(("a", "b"), ["a", "b", "a"])
+    path = tmp_path / "d.sqlite"
+    with DecisionStore(path, review_set) as store:
+        store.record(
+            0, action="relabel", label="=new", new_class=True, reviewer="Ada", based_on=0, note="odd"
+        )
+        store.record(1, action="exclude", reviewer="Ada", based_on=0)
+        taken_back = store.record(2, action="exclude", reviewer="Ada", based_on=0, note="a copy")
+        store.undo(taken_back.id, reviewer="Ada")
+        log = store.log()
+    rows = export_labels(path, review_set)
+    assert [(row["row"], row["decided"], row["action"], row["note"]) for row in rows] == [
+        (0, "=new", "relabel", "odd"),
+        (1, None, "exclude", ""),
+    ]
+    assert "0,a,'=new,relabel,Ada," in to_csv(rows)
+    assert corrected_labels(["a", "b", "a", "b"], path, review_set).tolist() == ["=new", "b", "a", "b"]
+    assert excluded_rows(path, review_set).tolist() == [1]
+    assert [(entry.action, entry.note) for entry in log] == [
+        ("relabel", "odd"),
+        ("exclude", ""),
+        ("exclude", "a copy"),
+        ("undo", ""),
+    ]
 
 
 @pytest.mark.parametrize(

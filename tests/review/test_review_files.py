@@ -32,7 +32,10 @@ def test_a_file_gives_back_what_was_saved(tmp_path_factory, content, reason, sco
         trust=(0.25, 0.75),
         reasons=(reason,),
         given_neighbors=(Neighbor(5, 0.5, content),),
-        suggested_neighbors=(Neighbor(6, 1.5, {}), Neighbor(7, 2.5, content)),
+        suggested_neighbors=(Neighbor(6, 1.5, {}), Neighbor(7, 2.5, content, "line 9")),
+        details=content,
+        facts=content,
+        name="line 6",
     )
     review_set = ReviewSet(
         classes=("a", "b"),
@@ -199,6 +202,10 @@ def test_items_that_do_not_fit_the_set(make_item, make_review_set):
             "Item of row 3: the value of 'weight' must be text, a finite number, true, false or missing. Got inf.",
         ),
         (
+            {"details": {"weight": [1]}},
+            "Item of row 3: the value of 'weight' must be text, a finite number, true, false or missing. Got [1].",
+        ),
+        (
             {"content": {"height": 1}},
             "Item of row 3: 'height' is not among the 3 columns of the review set.\n"
             "Hint: content is {column: value}, {'text': …} or {'image': path}.",
@@ -296,8 +303,9 @@ def test_files_that_cannot_be_used(tmp_path, text, message):
         ({"score": "low"}, "Item 0: 'score' must be a number. Got 'low'."),
         ({"content": []}, "Item 0: 'content' must be an object. Got []."),
         ({"given": 1}, "Item 0: 'given' must be text. Got 1."),
-        ({"neighbors": {"given": [1]}}, "Item 0, given neighbor 0 must be an object. Got 1."),
-        ({"neighbors": {"suggested": [{}]}}, "Item 0, suggested neighbor 0 has no 'row'."),
+        ({"given_neighbors": [1]}, "Item 0, given neighbor 0 must be an object. Got 1."),
+        ({"suggested_neighbors": [{}]}, "Item 0, suggested neighbor 0 has no 'row'."),
+        ({"color": "red"}, "Item 0 has 'color', which is not a field of ReviewItem."),
     ],
 )
 def test_fields_of_an_item(tmp_path, changes, message):

@@ -114,6 +114,132 @@ def test_actions(open_pages, review_set, action, label, said, kept):
     assert "History of this row (1)" in page.text
 
 
+def test_a_row_is_excluded(open_pages, review_set):
+    (page,) = open_pages(review_set)
+    page.decide("exclude", note="a copy of row 7")
+    assert "Row 0 excluded, with a note. 1 of 12 looked at." in page.text
+    page.get("/item/0")
+    assert "This row was excluded, noting “a copy of row 7” by reviewer 1" in page.text
+    # Nobody said that its label is wrong, or right.
+    assert "0 of 0 decided flagged rows" in page.text
+    page.get("/", params={"show": "done"})
+    assert page.row == 0
+
+
+def test_a_new_class_can_be_given_to_other_rows(open_pages, review_set):
+    (page,) = open_pages(review_set)
+    assert '<option value="cow"' not in page.html
+    page.decide("class", chosen_class="cow")
+    assert page.answer.status_code == 400
+    page.enter()
+    page.decide("new_class", new_class="cow")
+    assert "Row 0 relabeled as cow." in page.text
+    assert '<option value="cow">cow</option>' in page.html
+    page.decide("class", chosen_class="cow")
+    assert "Row 1 relabeled as cow." in page.text
+    assert "2 of 2 decided flagged rows had a wrong label" in page.text
+    page.undo()
+    page.get("/item/0")
+    page.undo()
+    assert '<option value="cow"' not in page.html
+
+
+def test_a_note_alone_decides_nothing_new(open_pages, review_set):
+    (page,) = open_pages(review_set)
+    store = page.app.state.store
+    page.decide("note", note="ask Bob")
+    assert "Row 0 marked unsure, with a note." in page.text
+    assert (store.in_force(0).action, store.in_force(0).note) == ("unsure", "ask Bob")
+    for key, field, label in (("relabel", "new_label", "hen"), ("new_class", "new_class", "cow")):
+        page.get("/item/0")
+        page.decide(key, **{field: label})
+        page.get("/item/0")
+        page.decide("note", note="Bob agrees")
+        assert f"Row 0 relabeled as {label}, with a note." in page.text
+        assert (store.in_force(0).label, store.in_force(0).note) == (label, "Bob agrees")
+    page.decide("note", note=" ")
+    assert page.answer.status_code == 400
+    assert "There is nothing to save: the note is empty." in page.text
+
+
+def test_the_enter_key_saves_what_was_written(open_pages, review_set):
+    (page,) = open_pages(review_set)
+    # Without a script a browser presses the first button of the form.
+    assert (
+        re.search(r'<form id="decide".*?<button[^>]*name="action" value="(\w+)"', page.html, re.S)[1]
+        == "enter"
+    )
+    page.decide("enter", note="hm", new_class="")
+    page.decide("enter", note="", new_class="cow")
+    log = page.app.state.store.log()
+    assert [(entry.action, entry.label, entry.note) for entry in log] == [
+        ("unsure", None, "hm"),
+        ("relabel", "cow", ""),
+    ]
+
+
+def test_search(open_pages, make_item, make_review_set):
+    items = [
+        make_item(0),
+        make_item(1, content={"text": "Straße"}, details={"city": "Oslo"}),
+        make_item(2, name="line 400"),
+    ]
+    (page,) = open_pages(make_review_set(items=tuple(items), n_flagged=3))
+
+    def found(text):
+        page.get("/", params={"search": text})
+        rows = []
+        while "No rows match" not in page.text and "Nothing left" not in page.text:
+            rows.append(int(re.search(r'name="row" value="(\d+)"', page.html)[1]))
+            page.decide("skip", search=text)
+        while "Undo" in page.text and 'name="undoes"' in page.html:
+            page.undo()
+        return rows
+
+    assert found("STRASSE") == [1]
+    assert found("oslo") == [1]
+    assert found("Line 400") == [2]
+    assert found("note 0") == [0]
+    assert found("row 0") == [0]
+    assert found("dog") == [0, 1]
+    assert found("%") == found("no such text") == []
+    assert "Showing not yet looked at with “no such text”. Clear" in page.text
+
+
+def test_rows_are_called_as_in_the_file(open_pages, make_item, make_review_set):
+    near = make_item(1).given_neighbors
+    near = tuple(type(one)(one.row, one.distance, one.content, f"line {one.row + 2}") for one in near)
+    items = (make_item(3, name="line 5", given_neighbors=near), make_item(4))
+    (page,) = open_pages(make_review_set(items=items, n_flagged=2))
+    assert '<h1 id="row-heading">Line 5</h1>' in page.html
+    assert "Row line 92 line 93 distance" in page.text
+    assert "· rows are counted from 0" not in page.text
+    page.decide("keep")
+    assert "Line 5 kept. 1 of 2 looked at." in page.text and "Undo line 5" in page.text
+    assert "· rows are counted from 0" in page.text
+
+
+def test_flagged_neighbors_are_marked(open_pages, make_item, make_review_set):
+    items = tuple(make_item(row) for row in (3, 91))
+    (page,) = open_pages(make_review_set(items=items, n_flagged=2))
+    assert "Row 90 91 flagged distance" in page.text
+
+
+def test_other_columns_and_facts(open_pages, make_item, make_review_set):
+    item = make_item(
+        3, content={"text": "hello"}, details={"city": "Oslo", "age": None}, facts={"votes": 0.25}
+    )
+    (page,) = open_pages(make_review_set(items=(item,), n_flagged=1))
+    assert "hello Other columns (2) city Oslo age missing" in page.text
+    assert "votes 0.25" in page.text
+
+
+def test_the_thing_to_judge_comes_first(open_pages, review_set):
+    (page,) = open_pages(review_set)
+    order = [page.html.index(f'id="{name}"') for name in ("thing", "trust-heading", "neighbors-heading")]
+    assert order == sorted(order)
+
+
 def test_an_address_that_says_what_was_not_done(open_pages, review_set):
     (page,) = open_pages(review_set)
     for did in ("7", "x", "9" * 30):
@@ -327,7 +453,8 @@ def test_pages_that_do_not_exist(open_pages, review_set):
     (page,) = open_pages(review_set)
     assert page.get("/item/77").status_code == 404
     assert "Row 77 is not in the review set." in page.text
-    assert page.get("/item/x").status_code == 404
+    for number in ("x", "-1", "1.0", "9" * 5000, "٣"):
+        assert page.get(f"/item/{number}").status_code == 404
     assert page.get("/docs").status_code == 404
     assert page.get("/openapi.json").status_code == 404
     assert page.get("/static/secret").status_code == 404
@@ -435,9 +562,12 @@ def test_landmarks_and_labels(open_pages, review_set):
         assert landmark in html
     assert '<html lang="en">' in html and html.count("<h1") == 1
     visible = re.findall(r'<(?:input|select)(?![^>]*type="hidden")[^>]*\sid="([^"]+)"', html)
-    assert len(visible) == len(re.findall(r'<(?:input|select)(?![^>]*type="hidden")', html)) == 7
+    assert len(visible) == len(re.findall(r'<(?:input|select)(?![^>]*type="hidden")', html)) == 10
     labeled = set(re.findall(r'<label for="([^"]+)"', html)) | {"keys-on"}
     assert set(visible) <= labeled
     identifiers = re.findall(r'\sid="([^"]+)"', html)
     assert len(identifiers) == len(set(identifiers))
-    assert set(re.findall(r'aria-keyshortcuts="([^"]+)"', html)) >= {"k", "r", "u", "s", "l", "n j"}
+    assert set(re.findall(r'aria-keyshortcuts="([^"]+)"', html)) >= {
+        *"krusxlcw/?",
+        "n j",
+    }

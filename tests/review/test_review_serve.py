@@ -2,11 +2,22 @@
 
 import re
 import socket
+import stat
+import warnings
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
+from typer.testing import CliRunner
 
 from neighboragg.exceptions import FileFormatError, InvalidParameterError, MissingExtraError
 from neighboragg.review import create_app, save_review_set, serve
+
+with warnings.catch_warnings():
+    # Starlette is moving to another HTTP client; it says so when this module is imported.
+    warnings.filterwarnings("ignore", message="Using `httpx` with `starlette.testclient` is deprecated")
+    from starlette.testclient import TestClient
 
 TOKEN = "a-token-for-the-tests"
 
@@ -21,8 +32,14 @@ def started(monkeypatch):
         notes["app"] = server.config.app
         notes["config"] = server.config
 
+    def open_browser(address):
+        file = Path(url2pathname(urlsplit(address).path))
+        modes = (stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent))
+        notes["file"] = (file.read_text(), *modes)
+        notes["opened"].append(address)
+
     monkeypatch.setattr("uvicorn.Server.run", run)
-    monkeypatch.setattr("webbrowser.open", notes["opened"].append)
+    monkeypatch.setattr("webbrowser.open", open_browser)
     return notes
 
 
@@ -37,17 +54,29 @@ def test_by_default_only_this_machine(started, source, capsys, tmp_path):
     host, port = started["address"]
     assert host == "127.0.0.1"
     printed = capsys.readouterr().out
-    address = re.fullmatch(rf"Review page: (http://127\.0\.0\.1:{port}/\?token=[\w-]{{43}})\n", printed)[1]
-    assert started["opened"] == [address]
+    assert re.fullmatch(rf"Review page: http://127\.0\.0\.1:{port}/\?token=[\w-]{{43}}\n", printed)
     assert (tmp_path / "set.decisions.sqlite").exists()
     # The token stands in the address, so addresses are not logged.
     assert started["config"].access_log is False
 
 
+def test_the_browser_is_given_a_private_file_and_not_the_token(started, source, capsys):
+    """The command line of a browser is visible to everybody on the machine."""
+    serve(source, token=TOKEN)
+    (opened,) = started["opened"]
+    assert opened.startswith("file:///") and TOKEN not in opened
+    content, file_mode, folder_mode = started["file"]
+    assert f"/?token={TOKEN}" in content
+    assert (oct(file_mode), oct(folder_mode)) == ("0o600", "0o700")
+    # It is gone when the server has ended.
+    assert not Path(url2pathname(urlsplit(opened).path)).parent.exists()
+
+
 def test_each_start_has_its_own_token(started, source, capsys):
     serve(source)
     serve(source)
-    assert len(set(started["opened"])) == 2
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.partition("token=")[2] != second.partition("token=")[2]
 
 
 def test_what_is_asked_for(started, source, capsys, tmp_path):
@@ -63,7 +92,29 @@ def test_an_open_address_is_warned_of(started, source, capsys):
     serve(source, host="0.0.0.0", open_browser=False)
     out = capsys.readouterr().out
     assert f"http://{socket.gethostname()}:" in out
-    assert out.endswith("Warning: other machines can reach this address, and it is not encrypted.\n")
+    name = socket.gethostname()
+    assert out.endswith(
+        "Warning: other machines can reach this address, and the connection is not encrypted.\n"
+        f"The page answers to the names 127.0.0.1, localhost, ::1, 0.0.0.0, {name}; allow others with "
+        "--allow-host.\n"
+    )
+
+
+def test_names_are_allowed_on_the_command_line(started, tmp_path, review_set):
+    from neighboragg.cli._app import app
+
+    save_review_set(tmp_path / "s.review.json", review_set)
+    names = ["--allow-host", "Review.example", "--allow-host", "b.example"]
+    result = CliRunner().invoke(app, ["review", str(tmp_path / "s.csv"), "--no-browser", *names])
+    assert result.exit_code == 0, result.output
+    client = TestClient(started["app"], base_url="http://127.0.0.1")
+    answers = {
+        name: client.get("/", headers={"host": name}).status_code
+        for name in ("review.example:80", "b.example", "localhost", "c.example")
+    }
+    started["app"].state.store.close()
+    assert answers == {"review.example:80": 403, "b.example": 403, "localhost": 403, "c.example": 400}
+    assert started["opened"] == []
 
 
 def test_names_of_the_loopback(started, source, capsys):

@@ -124,10 +124,44 @@ def test_decisions_that_cannot_be(store):
     with pytest.raises(InvalidParameterError) as caught:
         store.record(3, action="undo", reviewer="Ada", based_on=0)
     assert str(caught.value) == (
-        "The 'action' parameter of DecisionStore.record must be one of 'keep', 'relabel', 'skip', 'unsure'. "
-        "Got 'undo' instead."
+        "The 'action' parameter of DecisionStore.record must be one of 'exclude', 'keep', 'relabel', 'skip', "
+        "'unsure'. Got 'undo' instead."
     )
+    for label, message in (
+        ("", "Row 3: the name of the new class is empty."),
+        ("x" * 201, "The name of the new class must be one line of up to 200 printable characters."),
+        ("a\0b", "The name of the new class must be one line of up to 200 printable characters."),
+    ):
+        with pytest.raises(InvalidInputError, match=f"^{message}$"):
+            store.record(3, action="relabel", label=label, new_class=True, reviewer="Ada", based_on=0)
+    with pytest.raises(
+        InvalidInputError, match=r"^The note must be one line of up to 1,000 printable characters.$"
+    ):
+        store.record(3, action="keep", reviewer="Ada", based_on=0, note="x" * 1001)
     assert store.log() == []
+
+
+def test_a_new_class_an_exclusion_and_notes(store):
+    new = store.record(3, action="relabel", label=" blue  cow ", new_class=True, reviewer="Ada", based_on=0)
+    assert (new.action, new.label, new.note, new.settled) == ("relabel", "blue cow", "", True)
+    known = store.record(4, action="relabel", label="dog", new_class=True, reviewer="Ada", based_on=0)
+    assert (known.action, known.label) == ("keep", "dog")
+    gone = store.record(5, action="exclude", label="dog", reviewer="Ada", based_on=0, note=" a\ncopy ")
+    assert (gone.action, gone.label, gone.note, gone.settled) == ("exclude", None, "a copy", True)
+    assert store.in_force(5) == gone == store.entry(gone.id)
+    # The same decision with another note is another decision.
+    with pytest.raises(DecisionConflictError):
+        store.record(5, action="exclude", reviewer="Ada", based_on=0, note="other")
+
+
+def test_changes_since_an_entry(store):
+    assert store.changes(0) == (0, {})
+    first, second = keep(store, 3), keep(store, 4)
+    assert store.changes(0) == (second.id, {3: first, 4: second})
+    assert store.changes(first.id) == (second.id, {4: second})
+    undone = store.undo(first.id, reviewer="Ada")
+    assert store.changes(second.id) == (undone.id, {3: None})
+    assert store.changes(undone.id) == (undone.id, {})
 
 
 def test_the_log_cannot_be_changed_by_any_program(store):
@@ -160,7 +194,7 @@ def test_a_failed_write_leaves_nothing(store):
     with pytest.raises(RuntimeError, match="power"), store._database.transaction() as db:
         db.execute("INSERT INTO sessions VALUES ('s', 'Ada')")
         raise RuntimeError("power failure")
-    assert store.reviewer("t") == "reviewer 1"
+    assert store.sessions.reviewer("t") == "reviewer 1"
 
 
 def test_a_store_is_kept_and_belongs_to_one_review_set(tmp_path, store, review_set, make_review_set):
@@ -193,7 +227,7 @@ def test_files_that_are_no_store(tmp_path, review_set):
 
 def test_rows_are_handed_to_one_session_at_a_time(store, clock):
     def hand(session):
-        return store.hand_out([4, 5, 6], session=session, seconds=60)
+        return store.sessions.hand_out([4, 5, 6], session=session, seconds=60)
 
     assert [hand("a"), hand("b"), hand("c")] == [4, 5, 6]
     # All are taken: the first is shown to a fourth as well, and still belongs to the first session.
@@ -204,31 +238,35 @@ def test_rows_are_handed_to_one_session_at_a_time(store, clock):
     clock.now += 2
     assert hand("d") == 4
     assert hand("a") == 5
-    assert store.hand_out([], session="a", seconds=60) is None
+    assert store.sessions.hand_out([], session="a", seconds=60) is None
     # Asking for another row gives the former one free.
     assert hand("b") == 5
 
 
 def test_a_decision_ends_the_lease(store):
-    assert store.hand_out([4, 5], session="a", seconds=60) == 4
+    assert store.sessions.hand_out([4, 5], session="a", seconds=60) == 4
     keep(store, 4)
-    assert store.hand_out([4, 5], session="b", seconds=60) == 4
+    assert store.sessions.hand_out([4, 5], session="b", seconds=60) == 4
 
 
 def test_looking_at_a_row_names_who_else_does(store, clock):
-    assert store.reviewer("a") == "reviewer 1"
-    store.rename("a", "Ada")
-    assert store.look_at(4, session="a", seconds=60) is None
-    assert store.look_at(4, session="a", seconds=60) is None
-    assert store.look_at(4, session="b", seconds=60) == "Ada"
+    assert store.sessions.reviewer("a") == "reviewer 1"
+    store.sessions.rename("a", "Ada")
+    assert store.sessions.look_at(4, session="a", seconds=60) is None
+    assert store.sessions.look_at(4, session="a", seconds=60) is None
+    assert store.sessions.look_at(4, session="b", seconds=60) == "Ada"
     clock.now += 61
-    assert store.look_at(4, session="b", seconds=60) is None
+    assert store.sessions.look_at(4, session="b", seconds=60) is None
 
 
 def test_names_of_sessions(store):
-    assert [store.reviewer(session) for session in "aba"] == ["reviewer 1", "reviewer 2", "reviewer 1"]
-    store.rename("b", "Bob")
-    assert store.reviewer("b") == "Bob"
+    assert [store.sessions.reviewer(session) for session in "aba"] == [
+        "reviewer 1",
+        "reviewer 2",
+        "reviewer 1",
+    ]
+    store.sessions.rename("b", "Bob")
+    assert store.sessions.reviewer("b") == "Bob"
 
 
 def test_many_at_once_overwrite_nothing(tmp_path, store, review_set):

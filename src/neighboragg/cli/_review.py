@@ -20,8 +20,21 @@ def review(
     host: Annotated[
         str, typer.Option(help="Address to listen on; the default is reachable from here only.")
     ] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Host name under which browsers may call too, for instance behind a proxy. Repeatable."
+        ),
+    ] = None,
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
     """Review flagged labels in the browser; each decision is saved immediately, beside the file."""
-    serve(AuditFiles(file).existing_review(), host=host, port=port, open_browser=browser, image_root=images)
+    serve(
+        AuditFiles(file).existing_review(),
+        host=host,
+        port=port,
+        open_browser=browser,
+        image_root=images,
+        allow_hosts=allow_host or (),
+    )

@@ -64,7 +64,7 @@ def create_app(
 
     Notes
     -----
-    The token is compared once, then travels in a cookie (HttpOnly, SameSite=Strict), and the browser is sent on
+    The token is compared once, then travels in a cookie (HttpOnly, SameSite=Lax), and the browser is led on
     to an address without it. Every form carries a second token derived from the cookie, without which nothing is
     written. Requests under another host name are refused, which defeats DNS rebinding. Pages allow no inline
     script, no frame and no foreign resource. Names of reviewers are what they say they are: whoever has the

@@ -1,6 +1,7 @@
 """From a table and what was found in it to a review set."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ def build_review_set(
     random_state: int = 0,
     rows: ArrayLike | None = None,
     n_rows: int | None = None,
+    text: str = "",
+    image: str = "",
+    row_name: Callable[[int], str] | None = None,
 ) -> ReviewSet:
     """Put flagged rows, a random sample of the others, and their neighbors together for review.
 
@@ -41,6 +45,12 @@ def build_review_set(
         Positions of the judged rows in the original data, if those are not all of its rows.
     n_rows : int, default=None
         Number of rows of the original data; needed with `rows`.
+    text, image : str, default=""
+        Column to judge by: a text, or the path of a picture. The other columns stay reachable below it. With
+        neither, the whole row is shown as a table.
+    row_name : callable, default=None
+        Takes a position in the original data and returns what its file calls that row, for instance "line 14".
+        If None, rows are called by their position, counting from 0.
 
     Returns
     -------
@@ -61,48 +71,72 @@ def build_review_set(
     others = np.flatnonzero(~result.mask)
     rng = np.random.default_rng(random_state)
     random = np.sort(rng.permutation(others)[:n_random])
-    columns = tuple(str(name) for name in frame.columns)
     places = np.arange(len(result)) if rows is None else np.asarray(rows)
-    items = [_item(frame, result, int(row), "flagged", places) for row in flagged]
-    items += [_item(frame, result, int(row), "random", places) for row in random]
+    if list(frame.columns) in (["text"], ["image"]) and not image:
+        text = str(frame.columns[0])  # a lone column of this name is not a path
+    source = _Rows(frame, places, {"image": image} if image else {"text": text} if text else {}, row_name)
+    items = [_item(source, result, int(row), "flagged") for row in flagged]
+    items += [_item(source, result, int(row), "random") for row in random]
     return ReviewSet(
         classes=tuple(str(label) for label in result.classes.tolist()),
         n_rows=len(result) if n_rows is None else n_rows,
         n_judged=len(result),
         n_flagged=result.n_flagged,
         items=tuple(items),
-        columns=() if columns == ("text",) else columns,
+        columns=() if source.shown else tuple(map(str, frame.columns)),
         title=title,
     )
 
 
-def _item(frame: Any, result: MislabelResult, row: int, queue: str, places: IntArray) -> ReviewItem:
+class _Rows:
+    """The rows of a table as the page shows them."""
+
+    def __init__(
+        self, frame: Any, places: IntArray, shown: dict[str, str], row_name: Callable[[int], str] | None
+    ) -> None:
+        self.frame = frame
+        self.places = places
+        self.shown = shown
+        self.name = row_name or (lambda row: "")
+
+    def fields(self, row: int) -> dict[str, Any]:
+        """Position, content and name of a row."""
+        place = int(self.places[row])
+        values = self._values(row)
+        for kind, column in self.shown.items():
+            values = {kind: "" if values[column] is None else str(values[column])}
+        return {"row": place, "content": values, "name": self.name(place)}
+
+    def details(self, row: int) -> dict[str, Scalar]:
+        """The columns that are not the content."""
+        hidden = self.shown.values()
+        return {name: value for name, value in self._values(row).items() if self.shown and name not in hidden}
+
+    def _values(self, row: int) -> dict[str, Scalar]:
+        # Cell by cell: a whole row as one array would turn whole numbers into fractions.
+        return {str(name): _scalar(self.frame.iat[row, j]) for j, name in enumerate(self.frame.columns)}
+
+
+def _item(source: _Rows, result: MislabelResult, row: int, queue: str) -> ReviewItem:
     near, distances = result.given_neighbors[row], result.given_distances[row]
     other, far = result.suggested_neighbors[row], result.suggested_distances[row]
     return ReviewItem(
-        row=int(places[row]),
-        content=_content(frame, row),
+        **source.fields(row),
+        details=source.details(row),
         given=str(result.given[row]),
         suggested=str(result.suggested[row]),
         score=float(result.scores[row]),
         trust=tuple(float(value) for value in result.trust[row]),
         reasons=tuple(result.reasons[row]),
-        given_neighbors=_neighbors(frame, near, distances, places),
-        suggested_neighbors=_neighbors(frame, other, far, places),
+        given_neighbors=_neighbors(source, near, distances),
+        suggested_neighbors=_neighbors(source, other, far),
         queue=queue,
     )
 
 
-def _neighbors(frame: Any, rows: IntArray, distances: Any, places: IntArray) -> tuple[Neighbor, ...]:
+def _neighbors(source: _Rows, rows: IntArray, distances: Any) -> tuple[Neighbor, ...]:
     pairs = zip(rows[:N_NEIGHBORS].tolist(), distances[:N_NEIGHBORS].tolist(), strict=True)
-    return tuple(
-        Neighbor(int(places[row]), distance, _content(frame, row)) for row, distance in pairs if row >= 0
-    )
-
-
-def _content(frame: Any, row: int) -> dict[str, Scalar]:
-    # Cell by cell: a whole row as one array would turn whole numbers into fractions.
-    return {str(name): _scalar(frame.iat[row, j]) for j, name in enumerate(frame.columns)}
+    return tuple(Neighbor(distance=distance, **source.fields(row)) for row, distance in pairs if row >= 0)
 
 
 def _scalar(value: Any) -> Scalar:

@@ -87,6 +87,8 @@ def check_item(item: "ReviewItem", review_set: "ReviewSet") -> None:
         )
     _check_texts(item.reasons, "reasons", f"{where}: ")
     _check_content(item.content, review_set.columns, where)
+    for values in (item.details, item.facts):
+        _check_values(values, where)
     for neighbor in item.neighbors:
         near = f"{where}, neighbor {neighbor.row!r}"
         _check_row(neighbor.row, review_set.n_rows, near)
@@ -106,13 +108,17 @@ def _check_row(row: Any, n_rows: Any, where: str) -> None:
         raise InvalidInputError(f"{where}: row must be an int from 0 to n_rows - 1, with n_rows={n_rows}.")
 
 
-def _check_content(content: Any, columns: Sequence[str], where: str) -> None:
-    for name, value in content.items():
+def _check_values(values: Any, where: str) -> None:
+    for name, value in values.items():
         if not (value is None or isinstance(value, str | Real | np.bool_)) or _is_infinite(value):
             raise InvalidInputError(
                 f"{where}: the value of {name!r} must be text, a finite number, true, false or missing. "
                 f"Got {value!r}."
             )
+
+
+def _check_content(content: Any, columns: Sequence[str], where: str) -> None:
+    _check_values(content, where)
     keys = tuple(content)
     if keys == ("image",):
         _check_image(content["image"], where)

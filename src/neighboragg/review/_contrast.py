@@ -16,6 +16,7 @@ __all__ = ["ColumnContrast", "column_scales", "contrast", "show_value"]
 # (a category that no neighbor shares counts as one), and is among the farthest few.
 _SMALLEST_GAP = 0.75
 _MOST_MARKS = 3
+_MOST_SCALED = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,10 @@ class ColumnContrast:
 
 
 def column_scales(review_set: ReviewSet) -> dict[str, float]:
-    """Standard deviation of each numeric column over all rows and neighbors of the review set."""
-    contents = [item.content for item in review_set.items]
-    contents += [neighbor.content for item in review_set.items for neighbor in item.neighbors]
+    """Standard deviation of each numeric column over rows and neighbors of the review set, or some of them."""
+    items = review_set.items[:: 1 + len(review_set.items) // _MOST_SCALED]
+    contents = [item.content for item in items]
+    contents += [neighbor.content for item in items for neighbor in item.neighbors]
     scales = {}
     for name in review_set.columns:
         numbers = [float(content[name]) for content in contents if _is_number(content.get(name))]  # type: ignore[arg-type]

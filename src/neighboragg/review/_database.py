@@ -9,19 +9,21 @@ from threading import RLock
 __all__ = ["Database"]
 
 # UNIQUE (item, based_on): every version of a row has at most one successor, so that no decision can be
-# overwritten, whatever program writes. The triggers make the log append-only for everyone.
+# overwritten, whatever program writes. The triggers make the log append-only for everyone. A decision stands unless
+# it was undone; the last that stands is in force. Both views are answered from indexes, row by row.
 _SCHEMA = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS decisions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     item INTEGER NOT NULL,
-    action TEXT NOT NULL CHECK (action IN ('keep', 'relabel', 'skip', 'unsure', 'undo')),
+    action TEXT NOT NULL CHECK (action IN ('keep', 'relabel', 'exclude', 'skip', 'unsure', 'undo')),
     label TEXT,
     reviewer TEXT NOT NULL,
     time TEXT NOT NULL,
     based_on INTEGER NOT NULL,
     undoes INTEGER UNIQUE REFERENCES decisions (id),
+    note TEXT NOT NULL DEFAULT '',
     UNIQUE (item, based_on),
     CHECK ((action = 'undo') = (undoes IS NOT NULL)),
     CHECK ((action IN ('keep', 'relabel')) = (label IS NOT NULL))
@@ -30,12 +32,11 @@ CREATE TRIGGER IF NOT EXISTS decisions_never_change BEFORE UPDATE ON decisions
     BEGIN SELECT RAISE(ABORT, 'the decision log is append-only'); END;
 CREATE TRIGGER IF NOT EXISTS decisions_never_go BEFORE DELETE ON decisions
     BEGIN SELECT RAISE(ABORT, 'the decision log is append-only'); END;
+CREATE INDEX IF NOT EXISTS decisions_of_reviewer ON decisions (reviewer, id);
+CREATE VIEW IF NOT EXISTS standing AS
+    SELECT * FROM decisions AS d WHERE action <> 'undo' AND NOT EXISTS (SELECT 1 FROM decisions WHERE undoes = d.id);
 CREATE VIEW IF NOT EXISTS current_decisions AS
-    SELECT d.* FROM decisions AS d JOIN (
-        SELECT item, MAX(id) AS last FROM decisions
-        WHERE action <> 'undo' AND id NOT IN (SELECT undoes FROM decisions WHERE undoes IS NOT NULL)
-        GROUP BY item
-    ) AS newest ON d.id = newest.last;
+    SELECT * FROM standing AS s WHERE NOT EXISTS (SELECT 1 FROM standing WHERE item = s.item AND id > s.id);
 CREATE TABLE IF NOT EXISTS sessions (session TEXT PRIMARY KEY, reviewer TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS leases (item INTEGER PRIMARY KEY, session TEXT NOT NULL, expires REAL NOT NULL);
 COMMIT;

@@ -6,7 +6,7 @@ from neighboragg.exceptions import NeighborAggError
 
 __all__ = ["ACTIONS", "Decision", "DecisionConflictError"]
 
-ACTIONS = ("keep", "relabel", "skip", "unsure")
+ACTIONS = ("keep", "relabel", "exclude", "skip", "unsure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class Decision:
         Number of the entry, increasing.
     row : int
         Position in the original data.
-    action : {"keep", "relabel", "skip", "unsure", "undo"}
-        What was decided.
+    action : {"keep", "relabel", "exclude", "skip", "unsure", "undo"}
+        What was decided; an excluded row does not belong in the data.
     label : str or None
         The label the row has by this decision; None if it decides on none.
     reviewer : str
@@ -31,6 +31,8 @@ class Decision:
         The version of the row that the reviewer saw: the number of its last entry then, or 0.
     undoes : int or None, default=None
         The entry that an undo takes back.
+    note : str, default=""
+        What the reviewer wrote about it.
 
     Examples
     --------
@@ -47,11 +49,12 @@ class Decision:
     time: str
     based_on: int
     undoes: int | None = None
+    note: str = ""
 
     @property
     def settled(self) -> bool:
-        """Whether the label is known by it: kept or replaced, not skipped or unsure."""
-        return self.action in ("keep", "relabel")
+        """Whether it says what becomes of the row: kept, relabeled or excluded, not skipped or unsure."""
+        return self.action in ("keep", "relabel", "exclude")
 
 
 class DecisionConflictError(NeighborAggError, RuntimeError):

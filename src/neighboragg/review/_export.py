@@ -3,13 +3,14 @@
 import csv
 import io
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from neighboragg._optional import import_extra
-from neighboragg._typing import Array, ArrayLike
+from neighboragg._typing import Array, ArrayLike, IntArray
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.review._decision import Decision
 from neighboragg.review._items import ReviewSet
@@ -18,15 +19,20 @@ from neighboragg.review._store import DecisionStore
 __all__ = [
     "EXPORT_COLUMNS",
     "corrected_labels",
+    "excluded_rows",
     "export_labels",
     "label_rows",
     "log_rows",
     "to_csv",
     "to_parquet",
+    "unescaped",
 ]
 
-EXPORT_COLUMNS = ("row", "given", "decided", "action", "reviewer", "time")
-LOG_COLUMNS = ("id", "row", "action", "label", "reviewer", "time", "based_on", "undoes")
+EXPORT_COLUMNS = ("row", "given", "decided", "action", "reviewer", "time", "note")
+LOG_COLUMNS = ("id", "row", "action", "label", "reviewer", "time", "based_on", "undoes", "note")
+# What a spreadsheet takes for a formula; a number with a sign is none.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def export_labels(store_path: str | os.PathLike[str], review_set: ReviewSet) -> list[dict[str, Any]]:
@@ -42,12 +48,14 @@ def export_labels(store_path: str | os.PathLike[str], review_set: ReviewSet) -> 
     Returns
     -------
     rows : list of dict
-        Ordered by row, each with ``row``, ``given``, ``decided`` (the label, None where the row was skipped or
-        left as unsure), ``action``, ``reviewer`` and ``time`` (UTC, ISO 8601).
+        Ordered by row, each with ``row`` (position in the data, from 0), ``given``, ``decided`` (the label, a new
+        class included; None where the row was excluded, skipped or left as unsure), ``action`` ("keep",
+        "relabel", "exclude", "skip" or "unsure"), ``reviewer``, ``time`` (UTC, ISO 8601) and ``note``.
 
     See Also
     --------
     corrected_labels : The label column with the decisions applied.
+    excluded_rows : The rows to leave out.
 
     Examples
     --------
@@ -83,10 +91,12 @@ def corrected_labels(labels: ArrayLike, store_path: str | os.PathLike[str], revi
     Returns
     -------
     corrected : ndarray of shape (n_rows,)
-        A copy in which relabeled rows have their new label, of the type of the original labels.
+        A copy in which relabeled rows have their new label, of the type of the original labels. Excluded rows
+        keep their place and their label: leave them out afterward.
 
     See Also
     --------
+    excluded_rows : The rows to leave out.
     export_labels : Who decided what.
 
     Examples
@@ -120,11 +130,48 @@ def corrected_labels(labels: ArrayLike, store_path: str | os.PathLike[str], revi
     return _replace(original, [entry["row"] for entry in changed], [entry["decided"] for entry in changed])
 
 
+def excluded_rows(store_path: str | os.PathLike[str], review_set: ReviewSet) -> IntArray:
+    """Return the rows that were excluded in the review.
+
+    Parameters
+    ----------
+    store_path : path-like
+        The SQLite file of the decisions.
+    review_set : ReviewSet
+        The review set they belong to.
+
+    Returns
+    -------
+    rows : ndarray of int of shape (n_excluded,)
+        Positions in the data, increasing.
+
+    See Also
+    --------
+    corrected_labels : The label column with the decisions applied.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from neighboragg.review import DecisionStore, ReviewItem, ReviewSet, excluded_rows
+    >>> item = ReviewItem(row=2, content={"text": "?"}, given="cat", suggested="dog", score=-2.0, trust=(0.1, 0.9))
+    >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=4, n_flagged=1, items=(item,))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "d.sqlite"
+    ...     with DecisionStore(path, review_set) as store:
+    ...         decision = store.record(2, action="exclude", reviewer="Ada", based_on=0)
+    ...     excluded_rows(path, review_set)
+    array([2])
+    """
+    entries = export_labels(store_path, review_set)
+    return np.array([entry["row"] for entry in entries if entry["action"] == "exclude"], dtype=np.intp)
+
+
 def label_rows(store: DecisionStore, review_set: ReviewSet) -> list[dict[str, Any]]:
     """As `export_labels`, from an open store."""
     given = {int(item.row): item.given for item in review_set.items}
     decisions = sorted(store.current().values(), key=lambda decision: decision.row)
-    values = ((d.row, given[d.row], d.label, d.action, d.reviewer, d.time) for d in decisions)
+    values = ((d.row, given[d.row], d.label, d.action, d.reviewer, d.time, d.note) for d in decisions)
     return [dict(zip(EXPORT_COLUMNS, entry, strict=True)) for entry in values]
 
 
@@ -134,13 +181,28 @@ def log_rows(log: Sequence[Decision]) -> list[dict[str, Any]]:
 
 
 def to_csv(rows: Sequence[dict[str, Any]], columns: Sequence[str] = EXPORT_COLUMNS) -> str:
-    """Return rows as CSV; None is an empty field."""
+    """Return rows as CSV for spreadsheets; None is an empty field.
+
+    Text that a spreadsheet would run as a formula begins with an apostrophe, which `unescaped` takes off.
+    """
     buffer = io.StringIO()
     # RFC 4180 line ends, so that a label with a lone line feed in it is quoted and read back as it was.
     writer = csv.DictWriter(buffer, fieldnames=columns, lineterminator="\r\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: escaped(value) for name, value in row.items()} for row in rows)
     return buffer.getvalue()
+
+
+def escaped(value: Any) -> Any:
+    """Return a value of a CSV file so that no spreadsheet runs it."""
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def unescaped(text: str) -> str:
+    """Take back what `escaped` did to a text."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 def to_parquet(rows: Sequence[dict[str, Any]]) -> bytes:

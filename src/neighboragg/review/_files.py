@@ -1,10 +1,11 @@
 """Review sets as JSON files."""
 
+import dataclasses
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin
 
 from neighboragg.exceptions import FileFormatError, InvalidInputError, InvalidParameterError
 from neighboragg.review._items import Neighbor, ReviewItem, ReviewSet
@@ -43,19 +44,7 @@ def save_review_set(path: str | os.PathLike[str], review_set: ReviewSet) -> None
     ...     load_review_set(Path(folder) / "pets.json").items[0].score
     -2.0
     """
-    record = {
-        "format": FORMAT,
-        "format_number": FORMAT_NUMBER,
-        "title": review_set.title,
-        "classes": list(review_set.classes),
-        "n_rows": review_set.n_rows,
-        "n_judged": review_set.n_judged,
-        "n_flagged": review_set.n_flagged,
-        "sample_size": review_set.sample_size,
-        "seed": review_set.seed,
-        "columns": list(review_set.columns),
-        "items": [_item_record(item) for item in review_set.items],
-    }
+    record = {"format": FORMAT, "format_number": FORMAT_NUMBER} | _record(review_set)
     target = Path(path)
     partial = target.with_name(target.name + ".partial")
     partial.write_text(
@@ -88,11 +77,9 @@ def load_review_set(path: str | os.PathLike[str]) -> ReviewSet:
 
     Notes
     -----
-    The file is one JSON object with the keys ``format`` ("neighboragg review set"), ``format_number`` (1),
-    ``classes``, ``n_rows``, ``n_flagged``, ``items``, and if wanted ``n_judged``, ``columns``, ``sample_size``,
-    ``seed`` and ``title``. An item has ``row``, ``content``, ``given``, ``suggested``, ``score``, ``trust``, and
-    if wanted ``queue``, ``reasons`` and ``neighbors``: ``{"given": […], "suggested": […]}``, each a list of
-    objects with ``row``, ``distance`` and ``content``.
+    The file is one JSON object with the keys ``format`` ("neighboragg review set"), ``format_number`` (1) and the
+    parameters of `ReviewSet`; items are objects with the parameters of `ReviewItem`, neighbors with those of
+    `Neighbor`. What has a default may be left out.
 
     Examples
     --------
@@ -123,7 +110,8 @@ def load_review_set(path: str | os.PathLike[str]) -> ReviewSet:
             "Hint: update neighboragg."
         )
     try:
-        return _review_set(record)
+        known = {name: value for name, value in record.items() if name not in ("format", "format_number")}
+        return _read(ReviewSet, known, "The file")
     except (_FieldError, InvalidInputError, InvalidParameterError) as error:
         raise FileFormatError(f"{path} is not a usable review set. {error}") from error
 
@@ -132,93 +120,53 @@ class _FieldError(Exception):
     """A field is missing, or of another type than expected."""
 
 
-def _review_set(record: dict[str, Any]) -> ReviewSet:
-    field = _fields(record, "The file")
-    return ReviewSet(
-        classes=tuple(field("classes", list)),
-        n_rows=field("n_rows", int),
-        n_flagged=field("n_flagged", int),
-        items=tuple(_item(entry, place) for place, entry in enumerate(field("items", list))),
-        columns=tuple(field("columns", list, [])),
-        sample_size=field("sample_size", int, 50),
-        seed=field("seed", int, 0),
-        title=field("title", str, "Label review"),
-        n_judged=field("n_judged", int, field("n_rows", int)),
-    )
+_Read = TypeVar("_Read", ReviewSet, ReviewItem, Neighbor)
+_TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", tuple: "a list", Mapping: "an object"}
+_JSON_TYPES: dict[Any, Any] = {float: (int, float), tuple: list, Mapping: dict}
 
 
-def _item(record: Any, place: int) -> ReviewItem:
-    where = f"Item {place}"
-    field = _fields(record, where)
-    neighbors = _fields(field("neighbors", dict, {}), f"{where}, neighbors")
-    return ReviewItem(
-        row=field("row", int),
-        content=field("content", dict),
-        given=field("given", str),
-        suggested=field("suggested", str),
-        score=field("score", float),
-        trust=tuple(field("trust", list)),
-        reasons=tuple(field("reasons", list, [])),
-        given_neighbors=_neighbors(neighbors("given", list, []), f"{where}, given neighbor"),
-        suggested_neighbors=_neighbors(neighbors("suggested", list, []), f"{where}, suggested neighbor"),
-        queue=field("queue", str, "flagged"),
-    )
-
-
-def _neighbors(records: list[Any], where: str) -> tuple[Neighbor, ...]:
-    fields = [_fields(record, f"{where} {place}") for place, record in enumerate(records)]
-    return tuple(
-        Neighbor(field("row", int), field("distance", float), field("content", dict)) for field in fields
-    )
-
-
-_TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", list: "a list", dict: "an object"}
-
-
-def _fields(record: Any, where: str) -> Callable[..., Any]:
-    """Return a getter of typed fields of one JSON object; without a default the field must be there."""
+def _read(kind: type[_Read], record: Any, where: str) -> _Read:
+    """Make an object from the fields of a JSON object, each of the type that the class declares."""
     if not isinstance(record, dict):
         raise _FieldError(f"{where} must be an object. Got {record!r}.")
-
-    def field(name: str, kind: type, default: Any = None) -> Any:
-        if name not in record and default is None:
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    if unknown := [name for name in record if name not in fields]:
+        raise _FieldError(f"{where} has {unknown[0]!r}, which is not a field of {kind.__name__}.")
+    values = {}
+    for name, field in fields.items():
+        if name in record:
+            element = name.removesuffix("s").replace("_", " ")
+            inner = element.capitalize() if kind is ReviewSet else f"{where}, {element}"
+            values[name] = _value(record[name], field.type, inner, f"{where}: {name!r}")
+        elif field.default is field.default_factory is dataclasses.MISSING:
             raise _FieldError(f"{where} has no {name!r}.")
-        value = record.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
-            raise _FieldError(f"{where}: {name!r} must be {_TYPE_NAMES[kind]}. Got {value!r}.")
+    return kind(**values)
+
+
+def _value(value: Any, declared: Any, inner: str, where: str) -> Any:
+    plain = get_origin(declared) or declared
+    if isinstance(value, bool) or not isinstance(value, _JSON_TYPES.get(plain, plain)):
+        raise _FieldError(f"{where} must be {_TYPE_NAMES[plain]}. Got {value!r}.")
+    if plain is not tuple:
         return value
-
-    return field
-
-
-def _item_record(item: ReviewItem) -> dict[str, Any]:
-    return {
-        "row": item.row,
-        "queue": item.queue,
-        "content": _content_record(item.content),
-        "given": item.given,
-        "suggested": item.suggested,
-        "score": item.score,
-        "trust": list(item.trust),
-        "reasons": list(item.reasons),
-        "neighbors": {
-            "given": [_neighbor_record(neighbor) for neighbor in item.given_neighbors],
-            "suggested": [_neighbor_record(neighbor) for neighbor in item.suggested_neighbors],
-        },
-    }
+    element = get_args(declared)[0]
+    if element not in (ReviewItem, Neighbor):
+        return tuple(value)
+    return tuple(_read(element, entry, f"{inner} {place}") for place, entry in enumerate(value))
 
 
-def _neighbor_record(neighbor: Neighbor) -> dict[str, Any]:
-    return {
-        "row": neighbor.row,
-        "distance": neighbor.distance,
-        "content": _content_record(neighbor.content),
-    }
-
-
-def _content_record(content: Mapping[str, Any]) -> dict[str, Any]:
-    # Only NaN differs from itself.
-    return {name: None if value != value else value for name, value in content.items()}
+def _record(instance: ReviewSet | ReviewItem | Neighbor) -> dict[str, Any]:
+    """The fields of an object as JSON knows them."""
+    record = {}
+    for field in dataclasses.fields(instance):
+        value = getattr(instance, field.name)
+        if isinstance(value, tuple):
+            value = [_record(one) if isinstance(one, ReviewItem | Neighbor) else one for one in value]
+        elif isinstance(value, Mapping):
+            # Only NaN differs from itself.
+            value = {name: None if entry != entry else entry for name, entry in value.items()}
+        record[field.name] = value
+    return record
 
 
 def _plain(value: Any) -> Any:

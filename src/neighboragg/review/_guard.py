@@ -2,9 +2,10 @@
 
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Callable, Sequence
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
@@ -16,8 +17,8 @@ __all__ = ["Guard", "RefusedError", "csrf_token", "read_form"]
 _LARGEST_FORM = 64 * 1024
 _HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; "
-        "base-uri 'none'; frame-ancestors 'none'"
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -90,15 +91,17 @@ class Guard:
 
     def _check(self, request: Request) -> Response | None:
         """Return what to answer instead of the page, None to go on; the session is left in the state."""
-        host = _host_name(request.headers.get("host", ""))
-        if host not in self._hosts:
+        header = request.headers.get("host", "")
+        if _host_name(header) not in self._hosts:
             raise RefusedError(
                 400,
                 "Unknown host name",
-                f"This page does not answer to the name {host!r}. Open it under the address that was printed when "
-                "it was started, or allow the name there (allowed_hosts).",
+                f"This page does not answer to the name {header!r}. Open the address that was printed when the page "
+                "was started, or start it with this name allowed (--allow-host).",
             )
-        if request.url.path.startswith("/static/"):
+        # The path of the connection: what Starlette calls the URL was built from the Host header in old versions.
+        path = str(request.scope["path"])
+        if path.startswith("/static/"):
             return None
         session = self._session(request)
         if "token" in request.query_params:
@@ -107,8 +110,7 @@ class Guard:
             raise RefusedError(
                 403,
                 "This page is locked",
-                "Open it with the full address that was printed when it was started; it contains the key. If you "
-                "just followed that address from another page, the link below leads on.",
+                "Open the full address that was printed when the page was started; it contains the key.",
             )
         request.state.session = session
         return None
@@ -132,9 +134,13 @@ class Guard:
         session = session or (former if former.isalnum() else "") or secrets.token_hex(16)
         rest = [pair for pair in request.query_params.multi_items() if pair[0] != "token"]
         # One slash only: two would begin the name of another host.
-        target = "/" + request.url.path.lstrip("/") + (f"?{urlencode(rest)}" if rest else "")
+        target = (
+            "/" + quote(str(request.scope["path"]).lstrip("/\\")) + (f"?{urlencode(rest)}" if rest else "")
+        )
         response = RedirectResponse(target, status_code=303)
-        response.set_cookie(self._cookie, f"{self._token}.{session}", httponly=True, samesite="strict")
+        # Lax, not Strict: the page is opened from a file, after which a browser would hold a strict cookie back.
+        # What changes anything is posted, with a token of its own.
+        response.set_cookie(self._cookie, f"{self._token}.{session}", httponly=True, samesite="lax")
         return response
 
 
@@ -162,16 +168,15 @@ async def read_form(request: Request, *, token: str) -> dict[str, str]:
         raise RefusedError(
             403,
             "Not saved",
-            "The form did not come from this page, or comes from an earlier run of the server. Reload the page.",
+            "This form did not come from this page, or comes from an earlier run of the server. Reload the page.",
         )
     return fields
 
 
 def _host_name(header: str) -> str:
-    """Return the name in a Host header: without port, and without the brackets of an IPv6 address."""
-    if header.startswith("["):
-        return header[1:].partition("]")[0].lower()
-    return header.partition(":")[0].lower()
+    """Return the name in a Host header, without port and brackets; empty if the header is anything else."""
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d{1,5})?", header, re.ASCII)
+    return (found[1] or found[2]).lower() if found else ""
 
 
 def _same(first: str, second: str) -> bool:

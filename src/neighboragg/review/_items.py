@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from neighboragg.review._checks import check_item, check_review_set
 
@@ -25,6 +26,8 @@ class Neighbor:
         Distance to the reviewed row.
     content : dict
         As in `ReviewItem`.
+    name : str, default=""
+        As in `ReviewItem`.
 
     Examples
     --------
@@ -36,6 +39,12 @@ class Neighbor:
     row: int
     distance: float
     content: Mapping[str, Scalar]
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name of the row, or its number."""
+        return self.name or f"row {self.row}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +71,13 @@ class ReviewItem:
         The nearest rows of the given and of the suggested class, nearest first.
     queue : {"flagged", "random"}, default="flagged"
         Flagged rows are suspicious. The random rows are a simple random sample of the rows *not* flagged.
+    details : dict, default={}
+        Other columns of a row whose content is a text or a picture; shown below it.
+    facts : dict, default={}
+        Further evidence, name to value, shown as it is beside the trust.
+    name : str, default=""
+        What the user's file calls the row, for instance "line 14". If empty, the row is called by its number,
+        counting from 0.
 
     Examples
     --------
@@ -81,6 +97,14 @@ class ReviewItem:
     given_neighbors: tuple[Neighbor, ...] = ()
     suggested_neighbors: tuple[Neighbor, ...] = ()
     queue: str = "flagged"
+    details: Mapping[str, Scalar] = field(default_factory=dict)
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name of the row, or its number."""
+        return self.name or f"row {self.row}"
 
     @property
     def kind(self) -> str:
@@ -94,7 +118,7 @@ class ReviewItem:
         return self.given_neighbors + self.suggested_neighbors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReviewSet:
     """Rows to review, and the data set they come from.
 
@@ -156,23 +180,23 @@ class ReviewSet:
             check_item(item, self)
         check_review_set(self)
 
-    @property
+    @cached_property
     def flagged(self) -> tuple[ReviewItem, ...]:
         """Flagged items, most suspicious first."""
         chosen = [item for item in self.items if item.queue == "flagged"]
         return tuple(sorted(chosen, key=lambda item: (item.score, item.row)))
 
-    @property
+    @cached_property
     def sample(self) -> tuple[ReviewItem, ...]:
         """The first `sample_size` of the flagged items in random order."""
         return self._shuffled("flagged")[: self.sample_size]
 
-    @property
+    @cached_property
     def random(self) -> tuple[ReviewItem, ...]:
         """Random unflagged items, in random order."""
         return self._shuffled("random")
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Digest of all that decisions rest on: data size, classes, rows, labels and the sampling plan."""
         plan = [

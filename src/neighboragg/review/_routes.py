@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
@@ -17,8 +17,9 @@ from neighboragg.review._export import LOG_COLUMNS, label_rows, log_rows, to_csv
 from neighboragg.review._guard import Guard, RefusedError, read_form
 from neighboragg.review._items import ReviewSet
 from neighboragg.review._queue import ReviewFilter
-from neighboragg.review._site import Site, check_name, link
+from neighboragg.review._site import Site
 from neighboragg.review._store import DecisionStore
+from neighboragg.review._texts import check_name, link
 
 __all__ = ["build_app"]
 
@@ -119,10 +120,11 @@ def _add_pages(app: FastAPI, site: Site) -> None:
     def start(request: Request) -> Response:
         return _go_on(site, _filter(site, request), request.state.session, after=None, did=None)
 
-    @app.get("/item/{row:int}")
-    def item(request: Request, row: int) -> Response:
+    @app.get("/item/{number}")
+    def item(request: Request, number: str) -> Response:
+        row = int(number) if _is_whole(number) else -1
         if row not in site.items:
-            raise RefusedError(404, "No such row", f"Row {row} is not in the review set.")
+            raise RefusedError(404, "No such row", f"Row {number[:20]} is not in the review set.")
         chosen, did = _filter(site, request), _did(site, request)
         return HTMLResponse(site.item_page(row, request.state.session, chosen, did))
 
@@ -142,15 +144,11 @@ def _add_forms(app: FastAPI, site: Site) -> None:
     def decide(request: Request, fields: Form) -> Response:
         session = request.state.session
         chosen = ReviewFilter.from_query(fields, site.review_set.classes)
-        row, action = _whole(fields, "row"), fields.get("action", "")
-        label = fields.get("new_label") or None if action == "relabel" else None
-        reviewer = site.store.reviewer(session)
+        row, based_on = _whole(fields, "row"), _whole(fields, "version")
+        attempt = _attempt(site, row, fields) | {"reviewer": site.store.sessions.reviewer(session)}
         try:
-            decision = site.store.record(
-                row, action=action, reviewer=reviewer, based_on=_whole(fields, "version"), label=label
-            )
+            decision = site.store.record(row, based_on=based_on, **attempt)
         except DecisionConflictError as error:
-            attempt = {"action": action, "label": label, "reviewer": reviewer}
             return HTMLResponse(site.conflict_page(error, attempt, session, chosen), status_code=409)
         return _go_on(site, chosen, session, after=row, did=decision)
 
@@ -158,18 +156,18 @@ def _add_forms(app: FastAPI, site: Site) -> None:
     def undo(request: Request, fields: Form) -> Response:
         session = request.state.session
         chosen = ReviewFilter.from_query(fields, site.review_set.classes)
-        reviewer = site.store.reviewer(session)
+        reviewer = site.store.sessions.reviewer(session)
         try:
             decision = site.store.undo(_whole(fields, "undoes"), reviewer=reviewer)
         except DecisionConflictError as error:
-            attempt = {"action": "undo", "label": None, "reviewer": reviewer}
+            attempt = {"action": "undo", "label": None, "note": ""}
             return HTMLResponse(site.conflict_page(error, attempt, session, chosen), status_code=409)
         return _redirect(f"/item/{decision.row}", chosen, decision)
 
     @app.post("/reviewer")
     def reviewer(request: Request, fields: Form) -> Response:
         chosen = ReviewFilter.from_query(fields, site.review_set.classes)
-        site.store.rename(request.state.session, check_name(fields.get("name", "")))
+        site.store.sessions.rename(request.state.session, check_name(fields.get("name", "")))
         row = fields.get("row", "")
         return _redirect(f"/item/{int(row)}" if _is_whole(row) else "/", chosen, None)
 
@@ -208,14 +206,38 @@ def _go_on(
     site: Site, chosen: ReviewFilter, session: str, *, after: int | None, did: Decision | None
 ) -> Response:
     """Lead to the next row: while deciding, one that nobody else has; while looking back, the one after."""
-    rows = site.queues.rows(chosen, site.store.current())
+    queue = site.queues.filtered(chosen)
     if chosen.show == "todo":
-        row = site.store.hand_out(rows, session=session, seconds=site.lease_seconds)
+        row = site.store.sessions.hand_out(queue.rows("todo"), session=session, seconds=site.lease_seconds)
     elif after is None:
-        row = rows[0] if rows else None
+        row = next(queue.rows(chosen.show), None)
     else:
-        row = site.queues.around(after, rows, chosen.queue)[1]
+        row = queue.around(after, chosen.show)[1]
     return _redirect("/done" if row is None else f"/item/{row}", chosen, did)
+
+
+def _attempt(site: Site, row: int, fields: dict[str, str]) -> dict[str, Any]:
+    """Return what a form asks for, as the parameters of `DecisionStore.record`."""
+    action, label, note = fields.get("action", ""), None, fields.get("note", "")
+    new_class = False
+    if action == "enter":
+        # The Enter key in a field stands for the button beside it.
+        action = "new_class" if fields.get("new_class", "").strip() else "note"
+    if action == "note":
+        # A note alone leaves what is decided as it is; a row that is not decided becomes unsure.
+        if not note.strip():
+            raise InvalidInputError("There is nothing to save: the note is empty.")
+        in_force = site.store.in_force(row)
+        action, label = (in_force.action, in_force.label) if in_force else ("unsure", None)
+    elif action == "new_class":
+        action, label, new_class = "relabel", fields.get("new_class", ""), True
+    elif action == "class":
+        action, label = "relabel", fields.get("chosen_class", "")
+    elif action == "relabel":
+        label = fields.get("new_label")
+    # Somebody may have named this class before.
+    new_class = new_class or label in site.queues.new_classes
+    return {"action": action, "label": label, "note": note, "new_class": new_class}
 
 
 def _redirect(path: str, chosen: ReviewFilter, did: Decision | None) -> Response:

@@ -1,13 +1,16 @@
 """Run the review page on this machine."""
 
+import html
 import ipaddress
 import os
 import secrets
 import socket
 import sys
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from neighboragg._optional import import_extra
 from neighboragg.exceptions import InvalidParameterError
@@ -26,7 +29,7 @@ def serve(
     token: str | None = None,
     open_browser: bool = True,
     image_root: str | os.PathLike[str] | None = None,
-    allowed_hosts: Sequence[str] | None = None,
+    allow_hosts: Sequence[str] = (),
 ) -> None:
     """Serve the review page until interrupted, and print its address.
 
@@ -47,9 +50,9 @@ def serve(
         Whether to open the address in the default browser.
     image_root : path-like, default=None
         Folder that image paths are relative to. If None, the folder of the review set.
-    allowed_hosts : sequence of str, default=None
-        Host names under which browsers may call. If None, those of this machine's loopback, and for another
-        `host` that address and this machine's name.
+    allow_hosts : sequence of str, default=()
+        Host names under which browsers may call, besides those of this machine's loopback, `host`, and this
+        machine's name if `host` is not the loopback.
 
     See Also
     --------
@@ -57,6 +60,10 @@ def serve(
 
     Notes
     -----
+    The browser is not given the address itself, since the command line of a browser is visible to everybody on
+    the machine: it opens a small file that only this user can read, which leads to the address. Where a browser
+    may not read that file, open the address that is printed.
+
     The page is served without encryption. On an address other than the loopback, anyone on the way can read the
     token; put a proxy with TLS before it.
 
@@ -68,13 +75,14 @@ def serve(
     """
     uvicorn = import_extra("uvicorn", extra="review", purpose="The review page")
     source = Path(review_set_path)
+    names = _host_names(host, allow_hosts)
     secret = secrets.token_urlsafe(32) if token is None else token
     app = create_app(
         load_review_set(source),
         source.with_suffix(".decisions.sqlite") if store_path is None else store_path,
         token=secret,
         image_root=source.resolve().parent if image_root is None else image_root,
-        allowed_hosts=_host_names(host) if allowed_hosts is None else allowed_hosts,
+        allowed_hosts=names,
     )
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, ws="none", server_header=False, proxy_headers=False
@@ -84,11 +92,15 @@ def serve(
             address = f"http://{_url_host(host)}:{listener.getsockname()[1]}/?token={secret}"
             sys.stdout.write(f"Review page: {address}\n")
             if not _is_loopback(host):
-                sys.stdout.write("Warning: other machines can reach this address, and it is not encrypted.\n")
+                sys.stdout.write(
+                    "Warning: other machines can reach this address, and the connection is not encrypted.\n"
+                    f"The page answers to the names {', '.join(names)}; allow others with --allow-host.\n"
+                )
             sys.stdout.flush()
-            if open_browser:
-                webbrowser.open(address)
-            uvicorn.Server(config).run(sockets=[listener])
+            with _private_page(address) if open_browser else nullcontext() as page:
+                if page is not None:
+                    webbrowser.open(page)
+                uvicorn.Server(config).run(sockets=[listener])
     except KeyboardInterrupt:
         # The usual way to end; uvicorn has shut down in order and passes the signal on.
         pass
@@ -114,8 +126,24 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _host_names(host: str) -> tuple[str, ...]:
-    return (*LOOPBACK_HOSTS, host) if _is_loopback(host) else (*LOOPBACK_HOSTS, host, socket.gethostname())
+def _host_names(host: str, others: Sequence[str]) -> tuple[str, ...]:
+    own = () if _is_loopback(host) else (socket.gethostname(),)
+    return tuple(dict.fromkeys((*LOOPBACK_HOSTS, host, *own, *others)))
+
+
+@contextmanager
+def _private_page(address: str) -> Iterator[str]:
+    """Yield the address of a file that leads to the page and that only this user can read."""
+    with TemporaryDirectory(prefix="neighboragg-") as folder:
+        page = Path(folder) / "review.html"
+        page.touch(mode=0o600)
+        target = html.escape(address)
+        page.write_text(
+            f'<!doctype html><meta charset="utf-8"><title>Label review</title>'
+            f'<meta http-equiv="refresh" content="0; url={target}"><p><a href="{target}">Go to the review</a></p>',
+            encoding="utf-8",
+        )
+        yield page.as_uri()
 
 
 def _url_host(host: str) -> str:

@@ -1,36 +1,26 @@
 """What the pages show: everything a template needs, from the review set and the store."""
 
-import re
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
 
 import jinja2
 
-from neighboragg.exceptions import InvalidInputError
 from neighboragg.review._checks import IMAGE_TYPES
-from neighboragg.review._contrast import ColumnContrast, column_scales, contrast, show_value
+from neighboragg.review._contrast import ColumnContrast, column_scales, contrast
 from neighboragg.review._decision import Decision, DecisionConflictError
 from neighboragg.review._guard import RefusedError, csrf_token
-from neighboragg.review._items import Neighbor, ReviewItem, ReviewSet
-from neighboragg.review._queue import QUEUE_NAMES, SHOW_NAMES, Queues, ReviewFilter
-from neighboragg.review._statistics import review_statistics
+from neighboragg.review._items import ReviewItem, ReviewSet
+from neighboragg.review._queue import QUEUE_NAMES, SHOW_NAMES, Queue, Queues, ReviewFilter
+from neighboragg.review._statistics import statistics_of_counts
 from neighboragg.review._store import DecisionStore
+from neighboragg.review._texts import PAST, environment, link
 
-__all__ = ["Site", "check_name", "link"]
+__all__ = ["Site"]
 
 _MOST_COLUMNS = 12
 _MOST_BARS = 6
 _MOST_NUMBERED = 9
-_PAST = {
-    "keep": "kept",
-    "relabel": "relabeled",
-    "skip": "skipped",
-    "unsure": "marked unsure",
-    "undo": "undone",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +34,7 @@ class Site:
     lease_seconds: float
     confidence_level: float
     items: dict[int, ReviewItem]
+    flagged: frozenset[int]
     queues: Queues
     images: frozenset[str]
     scales: dict[str, float]
@@ -71,28 +62,34 @@ class Site:
             lease_seconds=lease_seconds,
             confidence_level=confidence_level,
             items={int(item.row): item for item in review_set.items},
-            queues=Queues(review_set),
+            flagged=frozenset(int(item.row) for item in review_set.flagged),
+            queues=Queues(review_set, store),
             images=frozenset(str(content["image"]) for content in contents if tuple(content) == ("image",)),
             scales=column_scales(review_set),
-            templates=_environment(),
+            templates=environment(),
         )
 
     def page(self, template: str, session: str, chosen: ReviewFilter, **context: Any) -> str:
         """Render a page with its header: queues, filter, progress, statistics."""
-        decisions = self.store.current()
-        reviewer = self.store.reviewer(session)
+        queues, part = self.queues.whole(), self.queues.filtered(chosen)
+        reviewer = self.store.sessions.reviewer(session)
         return self.templates.get_template(template).render(
             review_set=self.review_set,
             csrf=csrf_token(self.token, session),
             chosen=chosen,
             filter_fields=chosen.query(),
             reviewer=reviewer,
-            tabs=self._tabs(chosen, decisions),
-            progress=self._progress(chosen, decisions),
-            statistics=review_statistics(self.review_set, decisions, confidence_level=self.confidence_level),
+            tabs=_tabs(chosen, queues),
+            progress={"done": len(part) - part.count("todo"), "total": len(part)},
+            statistics=statistics_of_counts(
+                self.review_set,
+                *(queue.counts for queue in queues.values()),
+                confidence_level=self.confidence_level,
+            ),
             show_names=SHOW_NAMES,
             undoable=self.store.last_of(reviewer),
-            past=_PAST,
+            title_of=lambda row: self.items[row].title,
+            past=PAST,
             link=link,
             **context,
         )
@@ -106,9 +103,10 @@ class Site:
         item = self.items[row]
         # The log is read before the rest: a decision that comes in between makes the version stale, not wrong.
         history = self.store.log(row)
-        decisions = self.store.current()
-        walk = self.queues.walk(chosen, decisions)
-        before, after = self.queues.around(row, walk, chosen.queue)
+        queue = self.queues.filtered(chosen)
+        # While rows are being decided one walks through all, decided or not, to be able to go back to the last.
+        walked = "all" if chosen.show == "todo" else chosen.show
+        before, after = queue.around(row, walked)
         columns = contrast(item, self.review_set.columns, self.scales) if item.kind == "table" else []
         main, rest = _most_different(columns)
         return self.page(
@@ -118,18 +116,20 @@ class Site:
             item=item,
             version=history[-1].id if history else 0,
             history=history,
-            decision=decisions.get(row),
+            decision=self.store.in_force(row),
             did=did,
-            other=self.store.look_at(row, session=session, seconds=self.lease_seconds),
+            other=self.store.sessions.look_at(row, session=session, seconds=self.lease_seconds),
             before=before,
             after=after,
-            place=walk.index(row) + 1 if row in walk else None,
-            length=len(walk),
+            place=queue.number(row, walked),
+            length=queue.count(walked),
             main_columns=main,
             rest_columns=rest,
             bars=_bars(item, self.review_set.classes),
             groups=self._groups(item),
             numbered=len(self.review_set.classes) <= _MOST_NUMBERED,
+            classes=[*self.review_set.classes, *self.queues.new_classes],
+            flagged=self.flagged,
         )
 
     def conflict_page(
@@ -142,9 +142,9 @@ class Site:
 
     def done_page(self, session: str, chosen: ReviewFilter, did: Decision | None) -> str:
         """Render the page at the end of a queue."""
-        later = ReviewFilter(chosen.queue, chosen.label, chosen.low, chosen.high, "later")
-        n_later = len(self.queues.rows(later, self.store.current()))
-        return self.page("done.html", session, chosen, did=did, later=later.query(), n_later=n_later)
+        later = replace(chosen, show="later").query()
+        n_later = self.queues.filtered(chosen).count("later")
+        return self.page("done.html", session, chosen, did=did, later=later, n_later=n_later)
 
     def image(self, path: str) -> tuple[Path, str]:
         """Return the file and the type of a picture of the review set."""
@@ -165,34 +165,19 @@ class Site:
             )
         return groups
 
-    def _tabs(self, chosen: ReviewFilter, decisions: dict[int, Decision]) -> list[dict[str, Any]]:
-        return [
-            {
-                "name": name,
-                "title": title,
-                "done": sum(int(item.row) in decisions for item in self.queues.orders[name]),
-                "total": len(self.queues.orders[name]),
-                "current": name == chosen.queue,
-                "query": {} if name == "flagged" else {"queue": name},
-            }
-            for name, title in QUEUE_NAMES.items()
-            if self.queues.orders[name]
-        ]
 
-    def _progress(self, chosen: ReviewFilter, decisions: dict[int, Decision]) -> dict[str, int]:
-        """How many rows of the filter, whatever is decided about them, have been looked at."""
-        rows = self.queues.rows(
-            ReviewFilter(chosen.queue, chosen.label, chosen.low, chosen.high, "all"), decisions
-        )
-        return {"done": sum(row in decisions for row in rows), "total": len(rows)}
-
-
-def check_name(name: str) -> str:
-    """Return a reviewer's name, trimmed; it must not look like a formula in a spreadsheet."""
-    name = " ".join(name.split())
-    if not re.fullmatch(r"\w[\w .'-]{0,39}", name):
-        raise InvalidInputError("A name has up to 40 letters, digits, spaces, points or hyphens.")
-    return name
+def _tabs(chosen: ReviewFilter, queues: dict[str, Queue]) -> list[dict[str, Any]]:
+    return [
+        {
+            "title": QUEUE_NAMES[name],
+            "done": len(queue) - queue.count("todo"),
+            "total": len(queue),
+            "current": name == chosen.queue,
+            "query": {} if name == "flagged" else {"queue": name},
+        }
+        for name, queue in queues.items()
+        if len(queue)
+    ]
 
 
 def _most_different(columns: list[ColumnContrast]) -> tuple[list[ColumnContrast], list[ColumnContrast]]:
@@ -216,41 +201,3 @@ def _bars(item: ReviewItem, classes: tuple[str, ...]) -> list[dict[str, Any]]:
         for label in ranked
         if label in chosen
     ]
-
-
-def link(path: str, *queries: dict[str, str], **fields: Any) -> str:
-    """Return an address with the fields that have a value."""
-    merged = {name: value for query in queries for name, value in query.items()} | fields
-    text = urlencode({name: value for name, value in merged.items() if value not in (None, "")})
-    return f"{path}?{text}" if text else path
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "show": show_value,
-        "count": lambda number: f"{number:,}",
-        "percent": _percent,
-        "image_url": lambda path: "/images/" + quote(str(path)),
-        "signed": lambda number: f"{number:.2f}".replace("-", "−"),
-        "moment": lambda time: f"{time[:10]} {time[11:16]} UTC",
-        "values": _neighbor_values,
-    }
-    return environment
-
-
-def _percent(share: float) -> str:
-    """Whole per cents, but never a rounded 0 or 100."""
-    value = 100 * share
-    return f"{value:.0f} %" if value in (0, 100) or 0.5 <= value <= 99.5 else f"{value:.1f} %"
-
-
-def _neighbor_values(neighbors: tuple[Neighbor, ...], name: str) -> list[str | None]:
-    return [show_value(neighbor.content.get(name)) for neighbor in neighbors]

@@ -8,12 +8,15 @@ from neighboragg.mislabel import errors_left_interval, precision_interval
 from neighboragg.review._decision import Decision
 from neighboragg.review._items import ReviewItem, ReviewSet
 
-__all__ = ["Counts", "ReviewStatistics", "review_statistics"]
+__all__ = ["Counts", "ReviewStatistics", "review_statistics", "statistics_of_counts"]
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many rows of a set were found wrong, found right, and are open (not decided, skipped or unsure)."""
+    """How many labels of a set were found wrong and right, and how many rows are open.
+
+    Open are rows not decided, skipped, unsure or excluded: nobody said whether their label is right.
+    """
 
     wrong: int
     right: int
@@ -99,12 +102,12 @@ def review_statistics(
     -----
     Flagged rows reviewed from the most suspicious down are no random sample: the first are worse than the rest.
     The precision therefore rests on the `sample` of the review set, which was fixed, in size and rows, before
-    anything was decided. Its open rows (not decided yet, skipped, or unsure) count as right for the lower limit
-    and as wrong for the upper one. So the interval always contains the one of the completed sample, and holds
-    at any moment: whatever the order of review, whatever is left open, and however often one looks. It is wide
-    until the sample is complete. Rows decided outside the sample then narrow it by what they make certain: the
-    wrong ones found are a lower bound, the right ones found leave an upper bound, and when all flagged rows are
-    decided the precision is known.
+    anything was decided. Its open rows (not decided yet, skipped, unsure or excluded) count as right for the
+    lower limit and as wrong for the upper one. So the interval always contains the one of the completed sample,
+    and holds at any moment: whatever the order of review, whatever is left open, and however often one looks.
+    It is wide until the sample is complete. Rows decided outside the sample then narrow it by what they make
+    certain: the wrong ones found are a lower bound, the right ones found leave an upper bound, and when all
+    flagged rows are decided the precision is known.
 
     The errors left rest on the random rows in the same way: with w wrong and u open ones the limits are the lower
     one of `errors_left_interval` for w and the upper one for w + u.
@@ -125,9 +128,16 @@ def review_statistics(
     >>> statistics.errors_left, statistics.precision
     ((0, 81), (0.0, 1.0))
     """
-    flagged = _count(review_set.flagged, decisions)
-    sample = _count(review_set.sample, decisions)
-    random = _count(review_set.random, decisions)
+    queues = (review_set.flagged, review_set.sample, review_set.random)
+    return statistics_of_counts(
+        review_set, *(_count(items, decisions) for items in queues), confidence_level=confidence_level
+    )
+
+
+def statistics_of_counts(
+    review_set: ReviewSet, flagged: Counts, sample: Counts, random: Counts, *, confidence_level: float
+) -> ReviewStatistics:
+    """As `review_statistics`, from the counts of the three queues."""
     n_unseen = int(review_set.n_judged - review_set.n_flagged - random.total)
     return ReviewStatistics(
         flagged=flagged,

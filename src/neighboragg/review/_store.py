@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -14,10 +14,13 @@ from neighboragg.exceptions import FileFormatError, InvalidInputError
 from neighboragg.review._database import Database
 from neighboragg.review._decision import ACTIONS, Decision, DecisionConflictError
 from neighboragg.review._items import ReviewSet
+from neighboragg.review._sessions import Sessions
 
 __all__ = ["DecisionStore"]
 
-_COLUMNS = "id, item, action, label, reviewer, time, based_on, undoes"
+_COLUMNS = "id, item, action, label, reviewer, time, based_on, undoes, note"
+LONGEST_LABEL = 200
+LONGEST_NOTE = 1_000
 
 
 class DecisionStore:
@@ -41,6 +44,11 @@ class DecisionStore:
     entry; if that is no longer the last, the decision is refused (`DecisionConflictError`). Entries are on disk
     when the call returns (write-ahead log, synchronous=FULL). Several threads and several processes of one
     machine may use one file.
+
+    Attributes
+    ----------
+    sessions : Sessions
+        Names of the browsers, and which row each is looking at.
 
     Examples
     --------
@@ -72,6 +80,7 @@ class DecisionStore:
                 f"There are no decisions at {path}.\nHint: review some rows first, or check the path."
             )
         self._database = Database(self.path)
+        self.sessions = Sessions(self._database, clock)
         try:
             self._claim(review_set.fingerprint)
         except sqlite3.DatabaseError as error:
@@ -94,7 +103,15 @@ class DecisionStore:
         self._database.close()
 
     def record(
-        self, row: int, *, action: str, reviewer: str, based_on: int, label: str | None = None
+        self,
+        row: int,
+        *,
+        action: str,
+        reviewer: str,
+        based_on: int,
+        label: str | None = None,
+        note: str = "",
+        new_class: bool = False,
     ) -> Decision:
         """Append a decision.
 
@@ -102,7 +119,7 @@ class DecisionStore:
         ----------
         row : int
             Row of the review set.
-        action : {"keep", "relabel", "skip", "unsure"}
+        action : {"keep", "relabel", "exclude", "skip", "unsure"}
             What is decided. To relabel with the given label is to keep it.
         reviewer : str
             Who decides.
@@ -110,6 +127,10 @@ class DecisionStore:
             The version of the row the reviewer saw, as `version` returned it.
         label : str or None, default=None
             The new label; only for "relabel".
+        note : str, default=""
+            What the reviewer has to say about it.
+        new_class : bool, default=False
+            Whether `label` may be a class that the review set does not have.
 
         Returns
         -------
@@ -124,12 +145,10 @@ class DecisionStore:
         check_choice(action, "action", "DecisionStore.record", choices=ACTIONS)
         if row not in self._given:
             raise InvalidInputError(f"Row {row!r} is not in the review set.")
-        if action == "relabel" and label not in self._classes:
-            raise InvalidInputError(
-                f"Row {row}: the new label {label!r} is not among the {len(self._classes)} classes."
-            )
-        if action == "relabel" and label == self._given[row]:
-            action = "keep"
+        note = _checked_text(note, "note", LONGEST_NOTE)
+        if action == "relabel":
+            label = self._new_label(row, label, new_class)
+            action = "keep" if label == self._given[row] else action
         chosen = {"keep": self._given[row], "relabel": label}.get(action)
         with self._database.transaction() as db:
             latest = _latest(db, row)
@@ -138,9 +157,9 @@ class DecisionStore:
                 if latest is None and based_on != 0:
                     raise InvalidInputError(f"Row {row} has no version {based_on!r}.")
                 db.execute("DELETE FROM leases WHERE item = ?", (row,))
-                return _append(db, row, action, chosen, reviewer, self._now(), based_on, None)
-            said = (latest.based_on, latest.action, latest.label, latest.reviewer)
-            if said == (based_on, action, chosen, reviewer):
+                return _append(db, row, action, chosen, reviewer, self._now(), based_on, None, note)
+            said = (latest.based_on, latest.action, latest.label, latest.reviewer, latest.note)
+            if said == (based_on, action, chosen, reviewer, note):
                 return latest
             raise DecisionConflictError(row, latest, _in_force(db, row))
 
@@ -175,7 +194,7 @@ class DecisionStore:
                 return latest
             if in_force is None or in_force.id != decision_id:
                 raise DecisionConflictError(row, latest, in_force)
-            return _append(db, row, "undo", None, reviewer, self._now(), latest.id, decision_id)
+            return _append(db, row, "undo", None, reviewer, self._now(), latest.id, decision_id, "")
 
     def current(self) -> dict[int, Decision]:
         """Return the decision in force for each row that has one."""
@@ -207,57 +226,32 @@ class DecisionStore:
             found = _select(db, "current_decisions WHERE reviewer = ? ORDER BY id DESC LIMIT 1", (reviewer,))
         return found[0] if found else None
 
-    def hand_out(self, rows: Sequence[int], *, session: str, seconds: float) -> int | None:
-        """Lease the first row that nobody else is looking at.
+    def in_force(self, row: int) -> Decision | None:
+        """Return the decision in force for one row."""
+        with self._database.reading() as db:
+            return _in_force(db, row)
 
-        Parameters
-        ----------
-        rows : sequence of int
-            Rows in the order of preference.
-        session : str
-            Who gets the row: one browser. Its former lease ends.
-        seconds : float
-            How long other sessions are given other rows.
+    def changes(self, since: int) -> tuple[int, dict[int, Decision | None]]:
+        """Return the number of the last entry, and what is in force now for each row with an entry after `since`."""
+        with self._database.reading() as db:
+            (last,) = db.execute("SELECT COALESCE(MAX(id), 0) FROM decisions").fetchone()
+            rows = db.execute(
+                "SELECT DISTINCT item FROM decisions WHERE id > ? AND id <= ?", (since, last)
+            ).fetchall()
+            return last, {row: _in_force(db, row) for (row,) in rows}
 
-        Returns
-        -------
-        row : int or None
-            If all are leased to others, the first: a lease is a courtesy, not a lock. None if `rows` is empty.
-        """
-        with self._database.transaction() as db:
-            now = self._clock()
-            taken = db.execute("SELECT item FROM leases WHERE session <> ? AND expires > ?", (session, now))
-            busy = {row for (row,) in taken}
-            row = next((row for row in rows if row not in busy), rows[0] if rows else None)
-            _lease(db, row, session, now, seconds)
-        return row
-
-    def look_at(self, row: int, *, session: str, seconds: float) -> str | None:
-        """Lease one row if it is free, and return the name of another reviewer who is looking at it."""
-        with self._database.transaction() as db:
-            now = self._clock()
-            other = db.execute(
-                "SELECT reviewer FROM leases JOIN sessions USING (session) "
-                "WHERE item = ? AND leases.session <> ? AND expires > ?",
-                (row, session, now),
-            ).fetchone()
-            _lease(db, row, session, now, seconds)
-        return None if other is None else str(other[0])
-
-    def reviewer(self, session: str) -> str:
-        """Return the name of the reviewer in a session; a new session gets the next free number."""
-        with self._database.transaction() as db:
-            found = db.execute("SELECT reviewer FROM sessions WHERE session = ?", (session,)).fetchone()
-            if found is None:
-                (count,) = db.execute("SELECT COUNT(*) FROM sessions").fetchone()
-                found = (f"reviewer {count + 1}",)
-                db.execute("INSERT INTO sessions VALUES (?, ?)", (session, found[0]))
-        return str(found[0])
-
-    def rename(self, session: str, reviewer: str) -> None:
-        """Give the reviewer in a session another name; entries made before keep the old one."""
-        with self._database.transaction() as db:
-            db.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?)", (session, reviewer))
+    def _new_label(self, row: int, label: str | None, new_class: bool) -> str:
+        """Return the label to give to a row, if it may have it."""
+        if new_class:
+            text = _checked_text(label or "", "name of the new class", LONGEST_LABEL)
+            if not text:
+                raise InvalidInputError(f"Row {row}: the name of the new class is empty.")
+            return text
+        if label is None or label not in self._classes:
+            raise InvalidInputError(
+                f"Row {row}: the new label {label!r} is not among the {len(self._classes)} classes."
+            )
+        return label
 
     def _claim(self, fingerprint: str) -> None:
         """Tie a new file to the review set, and refuse the file of another."""
@@ -275,16 +269,18 @@ class DecisionStore:
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _lease(db: sqlite3.Connection, row: int | None, session: str, now: float, seconds: float) -> None:
-    """Give up the session's other leases, and take the row unless somebody else holds it."""
-    db.execute("DELETE FROM leases WHERE session = ? OR expires <= ?", (session, now))
-    if row is not None:
-        db.execute("INSERT OR IGNORE INTO leases VALUES (?, ?, ?)", (row, session, now + seconds))
+def _checked_text(text: str, name: str, longest: int) -> str:
+    """Return a line that a person typed, without blanks around it."""
+    text = " ".join(text.split())
+    if len(text) > longest or not text.isprintable():
+        raise InvalidInputError(f"The {name} must be one line of up to {longest:,} printable characters.")
+    return text
 
 
 def _append(db: sqlite3.Connection, *entry: Any) -> Decision:
     cursor = db.execute(
-        "INSERT INTO decisions (item, action, label, reviewer, time, based_on, undoes) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO decisions (item, action, label, reviewer, time, based_on, undoes, note) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         entry,
     )
     return Decision(cursor.lastrowid or 0, *entry)
