@@ -224,13 +224,16 @@ def audit(
         flag=flag,
     )
     review_set = build_review_set(
-        _shown(frame, text, image),
+        frame,
         result,
         n_random=n_random,
         title=f"Labels of {Path(data.name).name}",
         random_state=random_state,
         rows=rows,
         n_rows=len(data),
+        text=text or "",
+        image=image or "",
+        row_name=data.place_of,
     )
     return Audit(result, rows, roles, review_set, frame, tuple(notes), data)
 
@@ -298,15 +301,6 @@ def _vectors(
     if text is not None:
         return text_vectors(frame[text].fillna("").astype(str).tolist(), labels, seed)
     return TabularFeatures().fit_transform(prepared_frame(frame, roles)), None
-
-
-def _shown(frame: Any, text: str | None, image: str | None) -> Any:
-    """The columns that a reviewer sees: the picture, the text, or the whole row."""
-    for name, kind in ((image, "image"), (text, "text")):
-        if name is not None:
-            return frame[[name]].rename(columns={name: kind}).fillna("").astype(str)
-    # A lone column of that name is no picture.
-    return frame.rename(columns={"image": "image (column)"}) if list(frame.columns) == ["image"] else frame
 
 
 def _draw(result: MislabelResult, path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from neighboragg.audit._files import AuditFiles, check_not_input
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.review import corrected_labels, load_review_set
+from neighboragg.review import corrected_labels, excluded_rows, load_review_set
 from neighboragg.tables import check_outputs, format_of, read_table, staged_files
 
 __all__ = ["Correction", "correct"]
@@ -83,9 +83,11 @@ def correct(
     if not files.decisions.exists():
         raise InvalidInputError(f"Nothing has been decided yet.\nHint: neighboragg review {review}")
     data = read_table(table, label, sep=sep, encoding=encoding)
-    decided = corrected_labels(data.labels, files.decisions, load_review_set(review_path))
+    review_set = load_review_set(review_path)
+    decided = corrected_labels(data.labels, files.decisions, review_set)
+    excluded = excluded_rows(files.decisions, review_set)
     changed = np.flatnonzero(decided != data.labels)
-    contents = data.relabeled({int(row): str(decided[row]) for row in changed})
+    contents = data.relabeled({int(row): str(decided[row]) for row in changed}, excluded.tolist())
     with staged_files() as stage:
         stage(output).write_bytes(contents)
-    return Correction(output, len(changed), 0)
+    return Correction(output, len(changed), len(excluded))
