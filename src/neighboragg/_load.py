@@ -1,14 +1,14 @@
-"""Loading saved models: the class is found in a fixed list, and nothing is unpickled."""
+"""Loading saved models: classes are found in a fixed list, and nothing is unpickled."""
 
 from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from neighboragg.classifier import TrustedClassifier
-from neighboragg.exceptions import FileFormatError
-from neighboragg.methods import METHODS
-from neighboragg.mislabel import MislabelResult
-from neighboragg.persistence import read_record
+from sklearn.frozen import FrozenEstimator
+
+# What can be loaded is what has been imported.
+from neighboragg import classifier, mislabel, selective  # noqa: F401
+from neighboragg.persistence import Given, read_object
 
 __all__ = ["load"]
 
@@ -19,8 +19,9 @@ def load(
     estimator: Any = None,
     features: Any = None,
     trusted: Sequence[str] = (),
+    mmap: bool = False,
 ) -> Any:
-    """Load a model, trust method or result saved by its `save` method.
+    """Load what was saved by its `save` method.
 
     Parameters
     ----------
@@ -32,10 +33,21 @@ def load(
     trusted : sequence of str, default=()
         Names of further types that a saved estimator may contain. Types of scikit-learn itself need no mention;
         for others the error lists them.
+    mmap : bool, default=False
+        Map arrays from the file instead of reading them, so that processes that load the same file share one copy.
+        They are read-only then. The arrays inside other libraries' estimators are read in any case.
 
     Returns
     -------
-    model : TrustedClassifier, TrustMethod or MislabelResult
+    model : object
+        As it was saved, such as a TrustedClassifier.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is not a neighboragg file, of another format, or damaged, or if its content cannot be.
+    UntrustedTypeError
+        If an estimator contains types that are not known to be safe; none of their code has run.
 
     Examples
     --------
@@ -51,16 +63,17 @@ def load(
     >>> bool((again.score_samples(X) == model.score_samples(X)).all())
     True
     """
-    kind, record = read_record(path)
-    if kind == TrustedClassifier.__name__:
-        return TrustedClassifier.from_record(
-            record, estimator=estimator, features=features, trusted=tuple(trusted)
-        )
-    if kind == MislabelResult.__name__:
-        return MislabelResult.from_record(record)
-    if kind in METHODS:
-        return METHODS[kind].from_record(record, trusted=tuple(trusted))
-    raise FileFormatError(
-        f"{path} holds a {kind!r}, which neighboragg.load does not know.\n"
-        "Hint: it may come from a newer version; upgrade neighboragg."
-    )
+    given = []
+    if estimator is not None:
+        # To fit it again would need its recipe, which is not known.
+        frozen = estimator if isinstance(estimator, FrozenEstimator) else FrozenEstimator(estimator)
+        given += [
+            Given("estimator", "TrustedClassifier", "estimator", frozen, instead=True),
+            Given("estimator", "TrustedClassifier", "estimator_", estimator, instead=True),
+        ]
+    if features is not None:
+        given += [
+            Given("features", "TrustedClassifier", "features", features, instead=False),
+            Given("features", "Vectorizer", "function", features, instead=False),
+        ]
+    return read_object(path, given=given, trusted=tuple(trusted), mmap=mmap)

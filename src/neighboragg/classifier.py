@@ -1,7 +1,7 @@
 """TrustedClassifier: a classifier that also says how far each of its predictions can be trusted."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, Self
 
@@ -29,14 +29,13 @@ from neighboragg._validation import check_labels, check_real, check_same_length,
 from neighboragg.crossfit import cross_fit
 from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, InvalidParameterError
 from neighboragg.features import Vectorizer
-from neighboragg.methods import METHODS, Explanation, NeighborAgg, TrustMethod
-from neighboragg.persistence import dump_estimator, load_estimator, write_record
+from neighboragg.methods import Explanation, NeighborAgg, TrustMethod
+from neighboragg.persistence import Savable, require, write_object
 
 __all__ = ["TrustedClassifier"]
 
 # Up to this share of equal rows among those of fit, a row equal to one of them is taken to be that row itself.
 COMMON_COPIES = 0.01
-_SEEN = ("rows", "hashes", "codes", "share")
 
 
 def _has_neighbors(name: str) -> Callable[["TrustedClassifier"], bool]:
@@ -54,7 +53,7 @@ def _has_neighbors(name: str) -> Callable[["TrustedClassifier"], bool]:
     return check
 
 
-class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier with a trust score for each of its predictions.
 
     Parameters
@@ -332,70 +331,31 @@ class TrustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         include_estimator : bool, default=True
             Save the classifier too, by skops. If False, pass it to :func:`neighboragg.load` again.
         """
-        write_record(path, type(self).__name__, self.to_record(include_estimator=include_estimator))
-
-    def to_record(self, *, include_estimator: bool = True) -> dict[str, Any]:
-        """Fitted state as numbers and arrays; estimators as bytes of the skops format."""
         check_is_fitted(self, "method_")
-        kind = type(self.method_).__name__
-        if METHODS.get(kind) is not type(self.method_):
-            raise InvalidParameterError(
-                f"A {type(self).__name__} with the method {kind} cannot be saved: it is none of "
-                "neighboragg.methods, so that it could not be loaded."
-            )
-        names = getattr(self, "feature_names_in_", None)
-        return {
-            "classes": self.classes_,
-            "n_features_in": getattr(self, "n_features_in_", None),  # texts have none
-            "feature_names_in": names,
-            "validation_indices": self.validation_indices_,
-            "n_train": self._n_train,
-            "seen": {name: getattr(self, f"_seen_{name}") for name in _SEEN},
-            "estimator": dump_estimator(self.estimator_) if include_estimator else None,
-            "method_kind": kind,
-            "method": self.method_.to_record(),
-            "vectorizer": self._vectorizer.to_record(),
-        }
+        write_object(path, self, omit=() if include_estimator else ("estimator", "estimator_"))
 
-    @classmethod
-    def from_record(
-        cls,
-        record: Mapping[str, Any],
-        *,
-        estimator: Any = None,
-        features: Any = None,
-        trusted: tuple[str, ...] = (),
-    ) -> Self:
-        """Rebuild from :meth:`to_record`, with the classifier saved or the one given."""
-        if estimator is None:
-            if record["estimator"] is None:
-                raise InvalidParameterError(
-                    "This model was saved without its classifier.\n"
-                    "Hint: neighboragg.load(path, estimator=classifier)."
-                )
-            estimator = load_estimator(record["estimator"], trusted=trusted)
-        check_same_classes(estimator, record["classes"], cls.__name__)
-        method = METHODS[record["method_kind"]].from_record(record["method"], trusted=trusted)
-        # What a saved model stands for is a fitted classifier: refitting it would need validation rows.
-        model = cls(
-            estimator if isinstance(estimator, FrozenEstimator) else FrozenEstimator(estimator),
-            method,
-            features=record["vectorizer"]["kind"] if features is None else features,
+    def _saved_state(self) -> dict[str, Any]:
+        state = dict(vars(self))
+        if callable(self.features) and not hasattr(self.features, "transform"):
+            del state["features"]  # code, which is never stored
+        if hasattr(self.cv, "__next__"):
+            state["cv"] = None  # folds that have been used up
+        return state
+
+    def _after_load(self) -> None:
+        if not hasattr(self, "method_"):
+            return  # a parameter of another estimator, not fitted
+        require(isinstance(self._vectorizer, Vectorizer), "its rows do not become vectors")
+        require(isinstance(self.method_, TrustMethod), "it has no trust method")
+        require(
+            np.array_equal(self.classes_, self.method_.classes_), "its classes are not those of its method"
         )
-        model.estimator_, model.method_ = estimator, method
-        model._vectorizer = Vectorizer.from_record(record["vectorizer"], features, trusted)
-        if model._vectorizer.kind == "transformer":
-            model.features = model._vectorizer.transformer
-        model.classes_ = record["classes"]
-        if record["n_features_in"] is not None:
-            model.n_features_in_ = record["n_features_in"]
-        if record["feature_names_in"] is not None:
-            model.feature_names_in_ = record["feature_names_in"]
-        model.validation_indices_ = record["validation_indices"]
-        model._n_train = record["n_train"]
-        for name in _SEEN:
-            setattr(model, f"_seen_{name}", record["seen"][name])
-        return model
+        if not hasattr(self, "estimator_"):
+            raise InvalidParameterError(
+                "This model was saved without its classifier.\n"
+                "Hint: neighboragg.load(path, estimator=classifier)."
+            )
+        check_same_classes(self.estimator_, self.classes_, type(self).__name__)
 
     def __sklearn_tags__(self) -> Any:
         """Tags of the wrapped classifier, as far as they pass through."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg.persistence import Stored
 
 __all__ = ["CrossFitted", "cross_fit", "deal_folds", "fit_out_of_bag", "fold_splits", "spread_columns"]
 
@@ -14,7 +15,7 @@ Split = tuple[IntArray, IntArray]
 
 
 @dataclass(frozen=True)
-class CrossFitted:
+class CrossFitted(Stored):
     """What a kind of model says of rows it has not seen, and its fitted copies.
 
     Parameters

@@ -1,6 +1,6 @@
 """From tables to vectors whose distances mean something: scaling, categories, taming."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from neighboragg._typing import Array, FloatArray
 from neighboragg._validation import check_integer, check_rows
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.persistence import dump_estimator, load_estimator
+from neighboragg.persistence import Savable, Stored
 
 __all__ = ["TabularFeatures", "TamedScores", "Vectorizer"]
 
@@ -27,7 +27,7 @@ MISMATCH = 1.0 / np.sqrt(2.0)
 WIDEST_DENSE, SVD_COMPONENTS = 256, 100
 
 
-class TamedScores(TransformerMixin, BaseEstimator):
+class TamedScores(Savable, TransformerMixin, BaseEstimator):
     """Normal scores of training quantiles, so that no outlier or skewed column rules the distances.
 
     Parameters
@@ -126,28 +126,8 @@ class TamedScores(TransformerMixin, BaseEstimator):
                 scores[:, j] = np.clip(ndtri(rank), -CLIP, CLIP) * self.weight_[j]
         return np.nan_to_num(scores, nan=0.0)
 
-    def to_record(self) -> dict[str, Any]:
-        """Fitted state as numbers and arrays."""
-        check_is_fitted(self)
-        return {
-            "standardize": self.standardize,
-            **{name: getattr(self, f"{name}_") for name in _TAMED_STATE},
-            "n_features_in": self.n_features_in_,
-        }
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_record`."""
-        tamed = cls(standardize=record["standardize"])
-        for name in (*_TAMED_STATE, "n_features_in"):
-            setattr(tamed, f"{name}_", record[name])
-        return tamed
-
-
-_TAMED_STATE = ("quantiles", "is_binary", "low", "spread", "weight", "binary_weight")
-
-
-class TabularFeatures(TransformerMixin, BaseEstimator):
+class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
     """Arrays, data frames (pandas, polars) and sparse matrices to vectors for neighbor search.
 
     Parameters
@@ -254,42 +234,6 @@ class TabularFeatures(TransformerMixin, BaseEstimator):
             )
         return self._vectors(columns, self._numbers(columns))
 
-    def to_record(self) -> dict[str, Any]:
-        """Fitted state as numbers and arrays."""
-        check_is_fitted(self)
-        record = {
-            "standardize": self.standardize,
-            "max_categories": self.max_categories,
-            "n_features_in": self.n_features_in_,
-        }
-        if self.svd_ is not None:
-            return {**record, "components": self.svd_.components_}
-        return {
-            **record,
-            "kinds": self.kinds_,
-            "categories": {str(j): values for j, values in self.categories_.items()},
-            "missing": self.missing_,
-            "tamed": self.tamed_.to_record(),
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_record`."""
-        features = cls(
-            standardize=record["standardize"], max_categories=record.get("max_categories", MOST_CATEGORIES)
-        )
-        features.n_features_in_ = record["n_features_in"]
-        features.svd_ = None
-        if "components" in record:
-            features.svd_ = TruncatedSVD(len(record["components"]))
-            features.svd_.components_ = record["components"]
-            return features
-        features.kinds_ = record["kinds"]
-        features.categories_ = {int(j): values for j, values in record["categories"].items()}
-        features.missing_ = record["missing"]
-        features.tamed_ = TamedScores.from_record(record["tamed"])
-        return features
-
     def _numbers(self, columns: list[Array]) -> FloatArray:
         """The numeric columns as one float matrix."""
         numeric = [_as_numbers(columns[j], j) for j, kind in enumerate(self.kinds_) if kind == "number"]
@@ -315,7 +259,7 @@ def _most_frequent(values: Array, most: int) -> list[str]:
     return categories.tolist()
 
 
-class Vectorizer:
+class Vectorizer(Stored):
     """How rows become vectors: what the `features` parameter of an estimator stands for.
 
     Parameters
@@ -346,33 +290,16 @@ class Vectorizer:
             X = preprocessing.transform(X)
         return check_rows(self.transformer.transform(X), "transformed X", "features")
 
-    def to_record(self) -> dict[str, Any]:
-        """Fitted state as numbers and arrays."""
-        record: dict[str, Any] = {"kind": self.kind}
-        if self.kind == "auto":
-            record["tabular"] = self.transformer.to_record()
-        elif self.kind == "transformer":
-            record["transformer"] = dump_estimator(self.transformer)
-        return record
+    def _saved_state(self) -> dict[str, Any]:
+        # A callable is code, which is never stored.
+        return {name: value for name, value in vars(self).items() if name != "function" or value is None}
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], features: Any, trusted: tuple[str, ...]) -> "Vectorizer":
-        """Rebuild from :meth:`to_record`; a callable cannot be saved and has to be given as `features`."""
-        kind = record["kind"]
-        if kind == "callable":
-            if not callable(features):
-                raise InvalidParameterError(
-                    "This model was saved with a callable for its features, which is never stored.\n"
-                    "Hint: neighboragg.load(path, features=function)."
-                )
-            return cls(features)
-        vectorizer = cls("passthrough")
-        vectorizer.kind = kind
-        if kind == "auto":
-            vectorizer.transformer = TabularFeatures.from_record(record["tabular"])
-        elif kind == "transformer":
-            vectorizer.transformer = load_estimator(record["transformer"], trusted=trusted)
-        return vectorizer
+    def _after_load(self) -> None:
+        if self.kind == "callable" and not callable(getattr(self, "function", None)):
+            raise InvalidParameterError(
+                "This model was saved with a callable for its features, which is never stored.\n"
+                "Hint: neighboragg.load(path, features=function)."
+            )
 
 
 def _resolve_features(features: Any) -> tuple[str, Any, Callable[[Any], Any] | None]:

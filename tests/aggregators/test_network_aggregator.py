@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import neighboragg
 from neighboragg.aggregators import Evidence, NetworkAggregator, gcn_weights, laplacian_similarity
 from neighboragg.aggregators._network import ACTIVATIONS, network_loss
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.neighbors import ClasswiseNeighbors
-from neighboragg.persistence import read_record, write_record
 
 
 def make_evidence(n=150, n_classes=3, k=4, seed=0, noise=0.4):
@@ -195,12 +195,12 @@ def test_contributions_add_up_to_the_log_trust(activation):
 @pytest.mark.parametrize(
     "random_state", [0, None, np.random.RandomState(3)], ids=["int", "none", "generator"]
 )
-def test_record_gives_equal_bits(random_state, tmp_path):
+def test_saved_and_loaded_gives_equal_bits(random_state, tmp_path):
     evidence, codes = make_evidence()
     network = NetworkAggregator(inputs="both", activation="relu", max_iter=7, random_state=random_state)
     network.fit(evidence, codes)
-    write_record(tmp_path / "network", "network", network.to_record())
-    loaded = NetworkAggregator.from_record(read_record(tmp_path / "network")[1])
+    network.save(tmp_path / "network.nagg")
+    loaded = neighboragg.load(tmp_path / "network.nagg")
     assert loaded.predict_trust(evidence).tobytes() == network.predict_trust(evidence).tobytes()
     assert loaded.contributions(evidence)[1].tobytes() == network.contributions(evidence)[1].tobytes()
     assert loaded.n_iter_ == network.n_iter_

@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
+import neighboragg
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.features import TabularFeatures, TamedScores
 
@@ -92,17 +93,19 @@ class TestTabularFeatures:
             TabularFeatures().fit_transform(X), TabularFeatures().fit_transform(X.toarray())
         )
 
-    def test_wide_sparse_is_reduced(self):
+    def test_wide_sparse_is_reduced(self, tmp_path):
         X = sparse.random(300, 1000, 0.05, random_state=0, format="csr")
         features = TabularFeatures().fit(X)
         assert features.transform(X).shape == (300, 100)
-        again = TabularFeatures.from_record(features.to_record())
+        features.save(tmp_path / "features.nagg")
+        again = neighboragg.load(tmp_path / "features.nagg")
         np.testing.assert_array_equal(again.transform(X), features.transform(X))
 
-    def test_record_round_trip(self):
+    def test_saved_and_loaded_it_is_the_same(self, tmp_path):
         frame = pd.DataFrame({"x": [1.0, np.nan, 3.0, 4.0], "c": ["a", "b", "a", "c"]})
         features = TabularFeatures().fit(frame)
-        again = TabularFeatures.from_record(features.to_record())
+        features.save(tmp_path / "features.nagg")
+        again = neighboragg.load(tmp_path / "features.nagg")
         np.testing.assert_array_equal(again.transform(frame), features.transform(frame))
 
     def test_not_fitted(self):
@@ -144,11 +147,12 @@ def test_too_many_categories_leave_the_most_frequent():
     np.testing.assert_array_equal(vectors[1:], 0.0)
 
 
-def test_an_identifier_says_nothing():
+def test_an_identifier_says_nothing(tmp_path):
     rows = np.array([[f"id {i}", i % 3] for i in range(200)], dtype=object)
     features = TabularFeatures().fit(rows)
     assert features.categories_[0] == []
     assert features.transform(rows).shape == (200, 1)
-    again = TabularFeatures.from_record(features.to_record())
+    features.save(tmp_path / "features.nagg")
+    again = neighboragg.load(tmp_path / "features.nagg")
     np.testing.assert_array_equal(again.transform(rows), features.transform(rows))
     assert again.max_categories == 100

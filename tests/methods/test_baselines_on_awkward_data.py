@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import neighboragg
 from neighboragg.methods import (
     KNNVote,
     Mahalanobis,
@@ -14,7 +15,6 @@ from neighboragg.methods import (
     TopLabelCalibration,
     TrueClassProbability,
 )
-from neighboragg.persistence import read_record, write_record
 
 BASELINES = [
     KNNVote(),
@@ -95,10 +95,9 @@ def test_trust_is_finite_and_survives_a_file(method, case, tmp_path):
     assert trust.shape == proba.shape
     assert np.isfinite(trust).all()
     assert (np.abs(trust) <= 1 + 1e-12).all()
-    write_record(tmp_path / "method.nagg", type(method).__name__, fitted.to_record())
-    kind, record = read_record(tmp_path / "method.nagg")
-    loaded = type(method).from_record(record)
-    assert kind == type(method).__name__
+    fitted.save(tmp_path / "method.nagg")
+    loaded = neighboragg.load(tmp_path / "method.nagg")
+    assert type(loaded) is type(method)
     assert ids(loaded) == ids(method)
     np.testing.assert_array_equal(loaded.classes_, fitted.classes_)
     np.testing.assert_array_equal(loaded.predict_trust(X, proba), trust)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_distances
 
+import neighboragg
 from neighboragg.neighbors import ClasswiseNeighbors, _exact
-from neighboragg.persistence import read_record, write_record
 
 # Sums of a few small integers are exact in double precision: ties are ties, and the order by id is decided.
 EXACT_KINDS = ("duplicates", "lattice", "constant")
@@ -344,13 +344,13 @@ class TestCosine:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_record_gives_equal_bits(metric, dtype, tmp_path):
+def test_saved_and_loaded_gives_equal_bits(metric, dtype, tmp_path):
     rng = np.random.default_rng(0)
     X, queries = rng.normal(size=(2, 90, 3)).astype(dtype)
     y = rng.choice(["x", "y", "z"], 90)
     index = ClasswiseNeighbors(4, metric=metric, batch_size=17).fit(X, y, classes=["w", "x", "y", "z"])
-    write_record(tmp_path / "index", "index", index.to_record())
-    loaded = ClasswiseNeighbors.from_record(read_record(tmp_path / "index")[1])
+    index.save(tmp_path / "index.nagg")
+    loaded = neighboragg.load(tmp_path / "index.nagg")
     assert loaded.get_params() == index.get_params()
     assert loaded.classes_.tolist() == ["w", "x", "y", "z"]
     assert loaded.n_features_in_ == 3

@@ -202,7 +202,7 @@ def test_features_of_later_rows():
     assert str(caught.value) == "X passed to ClasswiseNeighbors has 1 features, but 2 were seen in fit."
 
 
-@pytest.mark.parametrize("call", [ClasswiseNeighbors.kneighbors, ClasswiseNeighbors.to_record])
+@pytest.mark.parametrize("call", [ClasswiseNeighbors.kneighbors, lambda index: index.save("never.nagg")])
 def test_not_fitted(call):
     with pytest.raises(NotFittedError) as caught:
         call(ClasswiseNeighbors())

@@ -40,7 +40,7 @@ from neighboragg.exceptions import (
     MissingExtraError,
     UntrustedTypeError,
 )
-from neighboragg.persistence import TRUSTED_TYPES, dump_estimator, load_estimator, read_record, write_record
+from neighboragg.persistence import TRUSTED_TYPES, dump_estimator, load_estimator
 
 X, CODES = make_classification(120, 6, n_informative=4, n_classes=3, random_state=0)
 Y = np.array(["ant", "bee", "cat"])[CODES]
@@ -126,13 +126,6 @@ def test_frozen_estimator():
     loaded = load_estimator(dump_estimator(frozen))
     assert isinstance(loaded, FrozenEstimator)
     assert np.array_equal(loaded.predict_proba(X), frozen.predict_proba(X))
-
-
-def test_within_a_record(tmp_path):
-    classifier = LogisticRegression().fit(X, Y)
-    write_record(tmp_path / "model.nagg", "demo", {"classifier": dump_estimator(classifier)})
-    _, record = read_record(tmp_path / "model.nagg")
-    assert np.array_equal(load_estimator(record["classifier"]).coef_, classifier.coef_)
 
 
 BOOSTERS = {

@@ -1,19 +1,19 @@
 """The protocol of aggregators: evidence in, trust vector out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg.aggregators._evidence import Evidence
+from neighboragg.persistence import Savable
 
 __all__ = ["Aggregator", "softmax"]
 
 
-class Aggregator(BaseEstimator, ABC):
+class Aggregator(Savable, BaseEstimator, ABC):
     """Turns evidence into a trust vector; fitted on validation rows."""
 
     #: Neighbors per class it works with unless told otherwise.
@@ -39,19 +39,6 @@ class Aggregator(BaseEstimator, ABC):
     @abstractmethod
     def contributions(self, evidence: Evidence) -> tuple[list[str], FloatArray]:
         """Names of the experts, and what each adds to the log trust of every class, shape (n, C, E)."""
-
-    @abstractmethod
-    def to_record(self) -> dict[str, Any]:
-        """Parameters under "params", and fitted attributes without their underscore, as numbers and arrays."""
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_record`."""
-        aggregator = cls(**record["params"])
-        for name, value in record.items():
-            if name != "params":
-                setattr(aggregator, f"{name}_", value)
-        return aggregator
 
 
 def softmax(logits: FloatArray) -> FloatArray:

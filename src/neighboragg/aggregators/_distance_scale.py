@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from neighboragg._typing import FloatArray
+from neighboragg.persistence import Stored
 
 __all__ = ["DistanceScale", "log_evidence", "nearest_distance", "usual_counts"]
 
 
 @dataclass(frozen=True)
-class DistanceScale:
+class DistanceScale(Stored):
     """What counts as far and as near among some distances; made by :meth:`of`.
 
     Parameters

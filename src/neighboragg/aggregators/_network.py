@@ -191,20 +191,6 @@ class NetworkAggregator(Aggregator):
         )
         return ["classifier", "neighbors"], parts - parts.mean(axis=1, keepdims=True)
 
-    def to_record(self) -> dict[str, Any]:
-        """Fitted state as numbers and arrays."""
-        params = self.get_params()
-        if not isinstance(self.random_state, int | None):
-            params["random_state"] = None  # a generator's past does not matter once fitted
-        return {
-            "params": params,
-            "bandwidth": self.bandwidth_,
-            "W_h": self.W_h_,
-            "W_p": self.W_p_,
-            "W": self.W_,
-            "n_iter": self.n_iter_,
-        }
-
     def _resolve_bandwidth(self, distances: FloatArray) -> float:
         if isinstance(self.bandwidth, str):
             check_choice(self.bandwidth, "bandwidth", type(self).__name__, choices=("median",))

@@ -1,8 +1,7 @@
 """The pool aggregator: a log-linear opinion pool of the classifier, its neighbors and second opinions."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -134,27 +133,6 @@ class PoolAggregator(Aggregator):
             Relative to the mean over classes; their sum over experts is the log trust up to a constant.
         """
         return list(self.expert_names_), centered(self._tensor(evidence)) * (self.theta_ / self.scale_)
-
-    def to_record(self) -> dict[str, Any]:
-        """Fitted state as numbers and arrays."""
-        counts = self.neighbor_counts
-        return {
-            "params": {**self.get_params(), "neighbor_counts": None if counts is None else list(counts)},
-            "counts": list(self.counts_),
-            "floor": self.floor_,
-            "scales": {metric: asdict(scale) for metric, scale in self.scales_.items()},
-            "expert_names": self.expert_names_,
-            "scale": self.scale_,
-            "theta": self.theta_,
-            "guard_weight": self.guard_weight_,
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_record`."""
-        pool = super().from_record(record)
-        pool.scales_ = {metric: DistanceScale(**scale) for metric, scale in record["scales"].items()}
-        return pool
 
     def _counts(self, available: int) -> list[int]:
         if self.neighbor_counts is None:

@@ -14,7 +14,6 @@ from neighboragg.methods._true_class_probability import TrueClassProbability
 from neighboragg.methods._trust_score import TrustScore
 
 __all__ = [
-    "METHODS",
     "Explanation",
     "KNNVote",
     "Mahalanobis",
@@ -29,12 +28,5 @@ __all__ = [
     "TrustMethod",
     "TrustScore",
 ]
-
-#: Every concrete method by name: what a saved file may hold.
-METHODS: dict[str, type[TrustMethod]] = {
-    name: kind
-    for name, kind in list(globals().items())
-    if isinstance(kind, type) and issubclass(kind, TrustMethod) and kind is not TrustMethod
-}
 
 _publish(globals())

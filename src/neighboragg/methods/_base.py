@@ -1,10 +1,8 @@
 """The contract of trust methods: arrays in, trust out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from os import PathLike
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,7 +17,7 @@ from neighboragg._validation import (
     encode_labels,
 )
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.persistence import write_record
+from neighboragg.persistence import Savable, require
 
 __all__ = ["FitData", "TrustMethod"]
 
@@ -44,7 +42,7 @@ class FitData:
         return self.X_val is self.X
 
 
-class TrustMethod(BaseEstimator, ABC):
+class TrustMethod(Savable, BaseEstimator, ABC):
     """A score of how far each prediction of a frozen classifier can be trusted.
 
     Every method learns from the same arrays and answers with the same shapes, so that any can take the place
@@ -148,33 +146,11 @@ class TrustMethod(BaseEstimator, ABC):
         codes = self._check_codes(y, "y", rows)
         return self._trust(rows, values)[np.arange(len(rows)), codes]
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted method to one file, without pickle; :func:`neighboragg.load` reads it.
-
-        Parameters
-        ----------
-        path : str or path-like
-        """
-        write_record(path, type(self).__name__, self.to_record())
-
-    def to_record(self) -> dict[str, Any]:
-        """Fitted state as numbers, strings and arrays, for saving."""
-        check_is_fitted(self)
-        return {
-            "classes": self.classes_,
-            "n_features_in": self.n_features_in_,
-            "params": self._params_to_record(),
-            "state": self._state_to_record(),
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], *, trusted: tuple[str, ...] = ()) -> Self:
-        """Rebuild from :meth:`to_record`; `trusted` names types that saved estimators may contain."""
-        method = cls(**cls._params_from_record(record["params"]))
-        method.classes_ = record["classes"]
-        method.n_features_in_ = record["n_features_in"]
-        method._state_from_record(record["state"], trusted)
-        return method
+    def _after_load(self) -> None:
+        if not hasattr(self, "classes_"):
+            return  # a parameter, not fitted
+        require(isinstance(self.classes_, np.ndarray) and self.classes_.ndim == 1, "a method has no classes")
+        require(type(self.n_features_in_) is int, "a method has no number of features")
 
     @abstractmethod
     def _fit(self, data: FitData) -> None:
@@ -187,21 +163,6 @@ class TrustMethod(BaseEstimator, ABC):
     def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> FloatArray:
         """The same where each row leaves a row of fit out."""
         return self._trust(X, proba)
-
-    def _params_to_record(self) -> dict[str, Any]:
-        return dict(self.get_params(deep=False))
-
-    @classmethod
-    def _params_from_record(cls, params: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(params)
-
-    @abstractmethod
-    def _state_to_record(self) -> dict[str, Any]:
-        """What `_fit` learned."""
-
-    @abstractmethod
-    def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
-        """Take back what `_state_to_record` gave."""
 
     def _check_fit(
         self,

@@ -1,8 +1,5 @@
 """Votes of the nearest training rows."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from neighboragg._typing import FloatArray
@@ -90,10 +87,3 @@ class KNNVote(TrustMethod):
         ballot = n_classes * np.arange(n)[:, None] + self.codes_[indices]
         counts = np.bincount(ballot.ravel(), weights=votes.ravel(), minlength=n * n_classes)
         return counts.reshape(n, n_classes) / votes.sum(axis=1, keepdims=True)
-
-    def _state_to_record(self) -> dict[str, Any]:
-        return {"codes": self.codes_, "index": self.index_.to_record()}
-
-    def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
-        self.codes_ = state["codes"]
-        self.index_ = ClasswiseNeighbors.from_record(state["index"])

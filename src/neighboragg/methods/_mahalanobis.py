@@ -1,8 +1,5 @@
 """Mahalanobis distance to the class means, with one covariance for all classes."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from sklearn.covariance import ledoit_wolf
 
@@ -84,20 +81,6 @@ class Mahalanobis(TrustMethod):
         with np.errstate(over="ignore"):
             scaled = (rows - self.location_) / self.scale_
         return np.clip(scaled, -FARTHEST, FARTHEST) @ self.whitening_
-
-    def _state_to_record(self) -> dict[str, Any]:
-        return {
-            "class_count": self.class_count_,
-            "location": self.location_,
-            "scale": self.scale_,
-            "whitening": self.whitening_,
-            "means": self.means_,
-            "shrinkage": self.shrinkage_,
-        }
-
-    def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
-        for name, value in state.items():
-            setattr(self, f"{name}_", value)
 
 
 def class_means(rows: FloatArray, codes: IntArray, n_classes: int) -> tuple[FloatArray, IntArray]:

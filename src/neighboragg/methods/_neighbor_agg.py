@@ -1,6 +1,6 @@
 """NeighborAgg: trust from class-wise neighbors and the classifier's probabilities."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, Poo
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData, TrustMethod
 from neighboragg.methods._explanation import Explanation
-from neighboragg.methods._second_opinions import SecondOpinion, fit_second_opinion, resolve_opinions
+from neighboragg.methods._second_opinions import fit_second_opinion, resolve_opinions
 from neighboragg.neighbors import ClasswiseNeighbors, dense_rows, learn_metric
 
 __all__ = ["NeighborAgg"]
@@ -298,15 +298,6 @@ class NeighborAgg(TrustMethod):
         # Row by row in double precision, so that a row maps to the same bits in any batch.
         return np.einsum("nd,dr->nr", X.astype(np.float64), self.components_.astype(np.float64))
 
-    def _params_to_record(self) -> dict[str, Any]:
-        params = super()._params_to_record()
-        # What these stood for is in the fitted state; the recipe itself may hold live objects.
-        params["aggregator"] = self.aggregator if isinstance(self.aggregator, str) else None
-        params["second_opinions"] = "auto" if self.second_opinions == "auto" else None
-        if not isinstance(self.random_state, int | None):
-            params["random_state"] = None
-        return params
-
     def _aggregator_kind(self) -> str:
         for name, kind in AGGREGATORS.items():
             if type(self.aggregator_) is kind:
@@ -315,24 +306,3 @@ class NeighborAgg(TrustMethod):
             f"A {type(self).__name__} with an aggregator of type {type(self.aggregator_).__name__} cannot be saved.\n"
             f"Hint: use {' or '.join(sorted(kind.__name__ for kind in AGGREGATORS.values()))}."
         )
-
-    def _state_to_record(self) -> dict[str, Any]:
-        return {
-            "aggregator_kind": self._aggregator_kind(),
-            "aggregator": self.aggregator_.to_record(),
-            "reference": self.reference_,
-            "components": self.components_,
-            "indexes": {name: index.to_record() for name, index in self.indexes_.items()},
-            "opinions": {str(i): opinion.to_record() for i, opinion in enumerate(self.opinions_)},
-        }
-
-    def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
-        self.aggregator_ = AGGREGATORS[state["aggregator_kind"]].from_record(state["aggregator"])
-        if self.aggregator is None:
-            self.aggregator = clone(self.aggregator_)
-        self.reference_ = state["reference"]
-        self.components_ = state["components"]
-        self.indexes_ = {
-            name: ClasswiseNeighbors.from_record(record) for name, record in state["indexes"].items()
-        }
-        self.opinions_ = [SecondOpinion.from_record(record, trusted) for record in state["opinions"].values()]

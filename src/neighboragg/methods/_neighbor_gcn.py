@@ -1,8 +1,5 @@
 """Graph convolution over class-wise neighbors, the GCN-khop of the paper."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
@@ -167,20 +164,6 @@ class NeighborGCN(TrustMethod):
             index = self._index(X, codes, data.n_classes)
             arrived[~rest] = self._arrived(index, self._smoothed(index, X, codes), data.X[~rest])
         return arrived
-
-    def _state_to_record(self) -> dict[str, Any]:
-        return {
-            "index": self.index_.to_record(),
-            "bandwidth": self.bandwidth_,
-            "nodes": self.nodes_,
-            "W": self.W_,
-        }
-
-    def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
-        self.index_ = ClasswiseNeighbors.from_record(state["index"])
-        self.bandwidth_ = state["bandwidth"]
-        self.nodes_ = state["nodes"]
-        self.W_ = state["W"]
 
 
 def adjacency(

@@ -1,8 +1,5 @@
 """Scores read off the classifier's probabilities: the largest, the margin, the entropy."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from scipy.special import entr
 
@@ -16,12 +13,6 @@ class _ProbabilityScore(TrustMethod):
     """A function of the probabilities alone: nothing to learn, nothing to save."""
 
     def _fit(self, data: FitData) -> None:
-        pass
-
-    def _state_to_record(self) -> dict[str, Any]:
-        return {}
-
-    def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
         pass
 
 

@@ -1,6 +1,6 @@
 """Second opinions: other classifiers, fitted so that what they say of validation rows is honest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from neighboragg.aggregators import Opinion
 from neighboragg.crossfit import cross_fit, fit_out_of_bag, spread_columns
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData
-from neighboragg.persistence import dump_estimator, load_estimator
+from neighboragg.persistence import Stored
 
 __all__ = ["SecondOpinion", "fit_second_opinion", "resolve_opinions"]
 
@@ -27,7 +27,7 @@ LARGEST_FEATURE = 1e30
 
 
 @dataclass(frozen=True)
-class SecondOpinion:
+class SecondOpinion(Stored):
     """A fitted classifier, its name, and how its probabilities enter the pool."""
 
     name: str
@@ -41,21 +41,6 @@ class SecondOpinion:
             self.estimator.predict_proba(_limited(X)), self.estimator.classes_, self.n_classes
         )
         return Opinion(proba, self.floor)
-
-    def to_record(self) -> dict[str, Any]:
-        """As numbers and arrays."""
-        return {
-            "name": self.name,
-            "floor": self.floor,
-            "n_classes": self.n_classes,
-            "estimator": dump_estimator(self.estimator),
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], trusted: tuple[str, ...]) -> "SecondOpinion":
-        """Rebuild from :meth:`to_record`."""
-        estimator = load_estimator(record["estimator"], trusted=trusted)
-        return cls(record["name"], estimator, record["floor"], record["n_classes"])
 
 
 def resolve_opinions(

@@ -1,8 +1,5 @@
 """Temperature scaling: one number that makes a classifier's probabilities calibrated."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import softmax
@@ -57,12 +54,6 @@ class TemperatureScaling(TrustMethod):
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         return softmax(np.log(proba + TINY) / self.temperature_, axis=1)
-
-    def _state_to_record(self) -> dict[str, Any]:
-        return {"temperature": self.temperature_}
-
-    def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
-        self.temperature_ = state["temperature"]
 
 
 def best_temperature(logits: FloatArray, codes: IntArray) -> float:

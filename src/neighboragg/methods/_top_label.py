@@ -1,8 +1,5 @@
 """Top-label calibration: how often a prediction of this class with this confidence was right."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from neighboragg._typing import BoolArray, FloatArray
@@ -81,14 +78,6 @@ class TopLabelCalibration(TrustMethod):
         for c, (edges, accuracy) in enumerate(zip(self.edges_, self.accuracy_, strict=True)):
             trust[:, c] = accuracy[np.searchsorted(edges, proba[:, c], side="right")]
         return trust
-
-    def _state_to_record(self) -> dict[str, Any]:
-        return {"edges": self.edges_, "accuracy": self.accuracy_, "pooled": self.pooled_}
-
-    def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
-        self.edges_ = state["edges"]
-        self.accuracy_ = state["accuracy"]
-        self.pooled_ = state["pooled"]
 
 
 def equal_mass_bins(

@@ -1,6 +1,5 @@
 """True class probability: a small network that predicts what the classifier gives to the right class."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -113,20 +112,6 @@ class TrueClassProbability(TrustMethod):
         with np.errstate(over="ignore"):
             inputs = (raw - self.center_) / self.scale_
         return np.clip(inputs, -LARGEST_INPUT, LARGEST_INPUT)
-
-    def _params_to_record(self) -> dict[str, Any]:
-        params = super()._params_to_record()
-        if not isinstance(self.random_state, int | None):
-            params["random_state"] = None  # a generator's past does not matter once fitted
-        return params
-
-    def _state_to_record(self) -> dict[str, Any]:
-        return {"weights": list(self.weights_), "center": self.center_, "scale": self.scale_}
-
-    def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
-        self.weights_ = state["weights"]
-        self.center_ = state["center"]
-        self.scale_ = state["scale"]
 
 
 def network_inputs(X: FloatArray, proba: FloatArray) -> FloatArray:

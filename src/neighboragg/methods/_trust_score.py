@@ -1,8 +1,5 @@
 """Trust Score: how much nearer the predicted class is than any other."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from neighboragg._typing import BoolArray, FloatArray
@@ -91,13 +88,6 @@ class TrustScore(TrustMethod):
             agreement = neighbor_agreement(data, k, self.n_jobs)
             keep[np.argsort(agreement, kind="stable")[: int(share * len(keep))]] = False
         return keep
-
-    def _state_to_record(self) -> dict[str, Any]:
-        return {"reference": self.reference_, "index": self.index_.to_record()}
-
-    def _state_from_record(self, state: Mapping[str, Any], trusted: tuple[str, ...]) -> None:
-        self.reference_ = state["reference"]
-        self.index_ = ClasswiseNeighbors.from_record(state["index"])
 
 
 def separation(nearest: FloatArray) -> FloatArray:

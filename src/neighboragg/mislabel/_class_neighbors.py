@@ -4,6 +4,7 @@ import numpy as np
 
 from neighboragg._typing import BoolArray, FloatArray, IntArray
 from neighboragg.neighbors import ClasswiseNeighbors
+from neighboragg.persistence import Stored
 
 __all__ = ["UngroupedNeighbors", "nearest_overall"]
 
@@ -11,7 +12,7 @@ __all__ = ["UngroupedNeighbors", "nearest_overall"]
 SMALL_GROUP = 32
 
 
-class UngroupedNeighbors:
+class UngroupedNeighbors(Stored):
     """The kept rows by class, searched so that no row finds one of its own group.
 
     Parameters

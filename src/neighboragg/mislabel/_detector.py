@@ -37,11 +37,12 @@ from neighboragg.mislabel._misuse import looks_in_sample
 from neighboragg.mislabel._reliability import RELIABILITIES, reliability_scores
 from neighboragg.mislabel._result import MislabelResult
 from neighboragg.mislabel.rules import FlagRule, JudgedLabels, as_rule
+from neighboragg.persistence import Savable
 
 __all__ = ["MislabelDetector"]
 
 
-class MislabelDetector(BaseEstimator):
+class MislabelDetector(Savable, BaseEstimator):
     """Finds wrong labels by what out-of-sample models and neighbors say, in two passes.
 
     Parameters

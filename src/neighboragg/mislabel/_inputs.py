@@ -9,6 +9,7 @@ from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArra
 from neighboragg._validation import check_labels, check_rows, check_same_length
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.features import TabularFeatures
+from neighboragg.persistence import Stored
 
 __all__ = ["RowVectors", "check_classes", "check_groups", "check_verified", "is_table"]
 
@@ -20,7 +21,7 @@ def is_table(X: Any) -> bool:
     return np.asarray(X).dtype.kind in "OUS"
 
 
-class RowVectors:
+class RowVectors(Stored):
     """How rows become vectors: arrays of numbers as they are, tables by :class:`TabularFeatures`."""
 
     def __init__(self, owner: str) -> None:

@@ -11,6 +11,7 @@ from neighboragg.aggregators import DistanceScale, centered, pool_weights, softm
 from neighboragg.crossfit import CrossFitted
 from neighboragg.mislabel._class_neighbors import UngroupedNeighbors, nearest_overall
 from neighboragg.mislabel._own_models import Scaling, ask_own_models
+from neighboragg.persistence import Stored
 
 __all__ = ["LabelTrust", "LabeledRows", "fit_label_trust", "relative_trust"]
 
@@ -94,7 +95,7 @@ class LabeledRows:
 
 
 @dataclass(frozen=True)
-class Pass:
+class Pass(Stored):
     """One pass: whom it asks, what it learned from them, and what it says of the rows themselves."""
 
     weight: FloatArray
@@ -106,7 +107,7 @@ class Pass:
 
 
 @dataclass(frozen=True)
-class LabelTrust:
+class LabelTrust(Stored):
     """Trust in every class for the rows fitted on, and what it takes to score further rows.
 
     Parameters

@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg.crossfit import CrossFitted, cross_fit, fit_out_of_bag, fold_splits
+from neighboragg.persistence import Stored
 
 __all__ = ["Scaling", "ask_own_models"]
 
@@ -27,7 +28,7 @@ FARTHEST = 1e6
 
 
 @dataclass(frozen=True)
-class Scaling:
+class Scaling(Stored):
     """Columns brought to mean 0 and standard deviation 1, whatever their magnitude; constant ones to 0."""
 
     center: FloatArray

@@ -1,16 +1,13 @@
 """What was found: flags, scores, suggestions and the evidence behind them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neighboragg._optional import import_extra
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
-from neighboragg.exceptions import FileFormatError
-from neighboragg.persistence import read_record, write_record
+from neighboragg.persistence import Savable, require
 from neighboragg.plots import LabelMatrixDisplay, LabelScoreDisplay
 
 if TYPE_CHECKING:
@@ -23,7 +20,7 @@ N_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MislabelResult:
+class MislabelResult(Savable):
     """Labels judged one by one; made by :func:`find_mislabeled` and :class:`MislabelDetector`.
 
     Parameters
@@ -201,49 +198,21 @@ class MislabelResult:
         )
         return flagged.plot(ax, **kwargs)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the result to one file, without pickle.
-
-        Parameters
-        ----------
-        path : str or path-like
-        """
-        write_record(path, KIND, self.to_record())
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a result that :meth:`save` wrote.
-
-        Parameters
-        ----------
-        path : str or path-like
-
-        Returns
-        -------
-        result : MislabelResult
-        """
-        kind, record = read_record(path)
-        if kind != KIND:
-            raise FileFormatError(
-                f"{str(path)!r} holds a {kind!r}, not a MislabelResult.\nHint: neighboragg.load(path)."
-            )
-        return cls.from_record(record)
-
-    def to_record(self) -> dict[str, Any]:
-        """Everything as numbers, strings and arrays."""
-        record = {name: getattr(self, name) for name in self.__dataclass_fields__}
+    def _saved_state(self) -> dict[str, Any]:
         # Lines without a reason are many, and need not be written.
-        record["reasons"] = [list(self.reasons[i]) for i in np.flatnonzero(self.mask)]
-        record["notes"] = list(self.notes)
-        return record
+        return {**vars(self), "reasons": [self.reasons[i] for i in np.flatnonzero(self.mask)]}
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_record`."""
-        reasons: list[tuple[str, ...]] = [()] * len(record["mask"])
-        for i, found in zip(np.flatnonzero(record["mask"]), record["reasons"], strict=True):
+    def _after_load(self) -> None:
+        for name in ("mask", "scores", "p_values", "given", "suggested", "trust"):
+            array = getattr(self, name)
+            require(
+                isinstance(array, np.ndarray) and len(array) == len(self.mask),
+                f"{name} is not as long as mask",
+            )
+        reasons: list[tuple[str, ...]] = [()] * len(self.mask)
+        for i, found in zip(np.flatnonzero(self.mask), self.reasons, strict=True):
             reasons[i] = tuple(found)
-        return cls(**{**record, "reasons": tuple(reasons), "notes": tuple(record["notes"])})
+        vars(self)["reasons"] = tuple(reasons)
 
     def _pairs(self) -> list[str]:
         codes = np.searchsorted(self.classes, self.given[self.mask]) * len(self.classes)

@@ -1,9 +1,9 @@
 """The K nearest reference rows in every class."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from joblib import effective_n_jobs, parallel_config
@@ -22,6 +22,7 @@ from neighboragg._validation import (
 )
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.neighbors._exact import Queries, Reference
+from neighboragg.persistence import Savable, require
 
 __all__ = ["ClasswiseNeighbors"]
 
@@ -29,7 +30,7 @@ METRICS = ("cosine", "euclidean")
 BATCH_ROWS = 2048
 
 
-class ClasswiseNeighbors(BaseEstimator):
+class ClasswiseNeighbors(Savable, BaseEstimator):
     """Exact search for the K nearest reference rows of each class.
 
     Parameters
@@ -189,31 +190,24 @@ class ClasswiseNeighbors(BaseEstimator):
             excluded = None if exclude is None else self._check_exclude(exclude, len(queries))
         return self._kneighbors(queries, k, excluded)
 
-    def to_record(self) -> dict[str, Any]:
-        """Parameters and arrays from which :meth:`from_record` builds an equal index."""
-        check_is_fitted(self)
-        vectors, codes = self._reference.in_order()
-        return {
-            "params": self.get_params(deep=False),
-            "classes": self.classes_,
-            "vectors": vectors,
-            "codes": codes,
-            "n_features_in": self.n_features_in_,
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Rebuild an index from :meth:`to_record`."""
-        index = cls(**record["params"])
-        index.classes_ = record["classes"]
-        index.n_features_in_ = record["n_features_in"]
-        index._build(record["vectors"], record["codes"])
-        return index
-
     def _build(self, vectors: FloatArray, codes: IntArray) -> None:
         self._reference = Reference(vectors, codes, len(self.classes_))
-        self.n_samples_fit_ = len(vectors)
+        self._count()
+
+    def _count(self) -> None:
+        self.n_samples_fit_ = len(self._reference.rows)
         self.class_count_ = self._reference.sizes
+
+    def _after_load(self) -> None:
+        if not hasattr(self, "_reference"):
+            return  # a parameter, not fitted
+        require(isinstance(self._reference, Reference), "an index has no rows")
+        require(self.metric in METRICS, "an index has an unknown metric")
+        require(isinstance(self.classes_, np.ndarray) and self.classes_.ndim == 1, "an index has no classes")
+        require(len(self.classes_) == len(self._reference.sizes), "an index has other classes than rows")
+        width = self.n_features_in_ + (self.metric == "cosine")
+        require(self._reference.rows.shape[1] == width, "an index has other features than it says")
+        self._count()
 
     def _kneighbors(
         self, queries: FloatArray, k: int, excluded: IntArray | None

@@ -9,10 +9,12 @@ data alone, never on batches, threads or shards.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg.persistence import Stored, require
 
 __all__ = ["Frame", "Queries", "Reference"]
 
@@ -22,6 +24,7 @@ LARGEST_SINGLE = 1e15  # sums of squares stay finite in single precision
 LARGEST_EXPONENT = 400  # of the scale: rows of any size times it stay finite in double precision
 CACHE_ELEMENTS = 2**18  # differences refined at a time: 2 MB, so that they stay in cache
 PANEL_ROWS = 2**10  # small classes share one matrix product up to this many rows
+CHECKED_ROWS = 2**13  # rows looked at together when an index is loaded
 PRODUCT_ELEMENTS = 2**22  # values of the product at a time: 16 MB
 
 
@@ -69,7 +72,7 @@ class Queries:
         return len(self.rows)
 
 
-class Reference:
+class Reference(Stored):
     """The reference rows, sorted by (class, id), and their single-precision copy for the product.
 
     Parameters
@@ -81,14 +84,47 @@ class Reference:
     """
 
     def __init__(self, rows: FloatArray, codes: IntArray, n_classes: int) -> None:
-        self.frame = Frame.of(rows)
         self.ids = np.argsort(codes, kind="stable")
         self.rows = rows[self.ids]
         self.starts = np.searchsorted(codes[self.ids], np.arange(n_classes + 1))
-        scaled = self.frame.scaled(self.rows)
-        # [−2y, |y|²] · [x, 1] is the squared distance less |x|², which is the same for all rows.
+        self.frame = Frame.of(self.rows)
+        self.table = self._table(slice(None))
+
+    def _table(self, part: slice) -> FloatArray:
+        """[−2y, |y|²] of some rows; its product with [x, 1] is the squared distance less |x|², the same for all."""
+        scaled = self.frame.scaled(self.rows[part])
         norms = np.minimum(np.einsum("nd,nd->n", scaled, scaled), LARGEST_SINGLE**2)
-        self.table = np.column_stack([-2 * _to_single(scaled), norms.astype(np.float32)])
+        return np.column_stack([-2 * _to_single(scaled), norms.astype(np.float32)])
+
+    def _saved_state(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "frame"}
+
+    def _after_load(self) -> None:
+        n, width = self.rows.shape
+        require(self.rows.dtype in (np.float32, np.float64), "rows of an index are not floats")
+        require(
+            n > 0 and self.ids.shape == (n,) and self.ids.dtype.kind == "i",
+            "an index has other ids than rows",
+        )
+        require(self.starts.ndim == 1 and self.starts.dtype.kind == "i", "an index has no classes")
+        sizes = np.diff(self.starts)
+        require(
+            len(sizes) and self.starts[0] == 0 and self.starts[-1] == n,
+            "an index has rows outside its classes",
+        )
+        require((sizes >= 0).all(), "an index has classes of fewer than no rows")
+        codes = np.repeat(np.arange(len(sizes)), sizes)
+        require((np.sort(self.ids) == np.arange(n)).all(), "an index has ids that are not those of its rows")
+        require((np.lexsort((self.ids, codes)) == np.arange(n)).all(), "an index is not in the order of ids")
+        parts = [slice(start, start + CHECKED_ROWS) for start in range(0, n, CHECKED_ROWS)]
+        require(all(np.isfinite(self.rows[part]).all() for part in parts), "rows of an index are not finite")
+        self.frame = Frame.of(self.rows)
+        # A stored table can be mapped from the file and shared; it is believed only if it is what would be made.
+        stored = isinstance(self.table, np.ndarray) and self.table.dtype == np.float32
+        if not (stored and self.table.shape == (n, width + 1)) or any(
+            (self._table(part) != self.table[part]).any() for part in parts
+        ):
+            self.table = self._table(slice(None))
 
     @property
     def sizes(self) -> IntArray:

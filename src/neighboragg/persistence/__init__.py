@@ -1,14 +1,27 @@
-"""Save and load: arrays and JSON in one checksummed file, never a pickle.
+"""Save and load: one safetensors file with a digest, never a pickle.
 
-The container knows no class of neighboragg: each class gives and takes its own record.
+A class takes part by deriving from :class:`Stored`, or :class:`Savable` to have the method `save` too; the walk over
+its attributes does the rest.
 """
 
 from neighboragg._public import publish as _publish
 from neighboragg.persistence._estimators import TRUSTED_TYPES, dump_estimator, load_estimator
-from neighboragg.persistence._layout import FORMAT
-from neighboragg.persistence._reading import read_record
-from neighboragg.persistence._writing import write_record
+from neighboragg.persistence._file import FORMAT
+from neighboragg.persistence._savable import Savable
+from neighboragg.persistence._stored import Stored, require
+from neighboragg.persistence._walk import Given, read_object, write_object
 
-__all__ = ["FORMAT", "TRUSTED_TYPES", "dump_estimator", "load_estimator", "read_record", "write_record"]
+__all__ = [
+    "FORMAT",
+    "TRUSTED_TYPES",
+    "Given",
+    "Savable",
+    "Stored",
+    "dump_estimator",
+    "load_estimator",
+    "read_object",
+    "require",
+    "write_object",
+]
 
 _publish(globals())

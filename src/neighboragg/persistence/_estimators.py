@@ -8,14 +8,9 @@ from numpy.typing import NDArray
 
 from neighboragg._optional import import_extra
 from neighboragg.exceptions import FileFormatError, InvalidParameterError, UntrustedTypeError
-from neighboragg.persistence._nodes import (
-    BALL_TREE,
-    DECISION_TREE,
-    HISTOGRAM_TREE,
-    KD_TREE,
-    MalformedError,
-    secure_nodes,
-)
+from neighboragg.persistence._archive import check_archive
+from neighboragg.persistence._file import MalformedError
+from neighboragg.persistence._nodes import BALL_TREE, DECISION_TREE, HISTOGRAM_TREE, KD_TREE, secure_nodes
 
 __all__ = ["TRUSTED_TYPES", "dump_estimator", "load_estimator"]
 
@@ -85,6 +80,7 @@ def dump_estimator(estimator: Any) -> NDArray[np.uint8]:
         data = io.dumps(estimator)
         # Lambdas, locks and the like are written without complaint and fail on loading, when the
         # original is gone. All code that runs here is the caller's own.
+        check_archive(data)
         io.loads(data, trusted=io.get_untrusted_types(data=data))
     except Exception as error:
         raise InvalidParameterError(
@@ -153,6 +149,7 @@ def load_estimator(data: NDArray[np.uint8], *, trusted: Sequence[str] = ()) -> A
     io = _skops("Loading a saved estimator")
     content = data.tobytes()
     try:
+        check_archive(content)
         reported = io.get_untrusted_types(data=content)
     except Exception as error:
         raise _cannot_load(error) from error

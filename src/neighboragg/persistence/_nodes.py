@@ -24,6 +24,7 @@ from sklearn.ensemble import (
 )
 
 from neighboragg._typing import BoolArray, IntArray
+from neighboragg.persistence._file import MalformedError
 
 DECISION_TREE = "sklearn.tree._tree.Tree"
 HISTOGRAM_TREE = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
@@ -42,10 +43,6 @@ _ENSEMBLES = (
 _HISTOGRAM_ENSEMBLES = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType)
 _BITSET_WORDS = 8  # 256 categories in words of 32 bits
-
-
-class MalformedError(Exception):
-    """Content that no fit could have made."""
 
 
 def secure_nodes(estimator: Any) -> None:

@@ -18,12 +18,13 @@ from neighboragg.exceptions import (
     NotCalibratedError,
     TrustWarning,
 )
+from neighboragg.persistence import Savable, require
 from neighboragg.selective._thresholds import SelectiveThreshold, coverage_threshold, risk_threshold
 
 __all__ = ["SelectiveClassifier"]
 
 
-class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Predict where trust is high enough for a promise, and reject the rest.
 
     Parameters
@@ -295,6 +296,13 @@ class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             TrustWarning,
             stacklevel=3,
         )
+
+    def _after_load(self) -> None:
+        if not hasattr(self, "thresholds_"):
+            return  # a parameter of another estimator, not calibrated
+        require(isinstance(self.model, TrustedClassifier), "it has no model")
+        require(np.array_equal(self.classes_, self.model.classes_), "its classes are not those of its model")
+        require(self.thresholds_.shape == self.classes_.shape, "it has other thresholds than classes")
 
     def _resolve_reject_label(self) -> Any:
         label = self.reject_label

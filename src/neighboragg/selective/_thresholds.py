@@ -13,6 +13,7 @@ from neighboragg._outcomes import check_outcomes
 from neighboragg._typing import ArrayLike, FloatArray
 from neighboragg._validation import check_real
 from neighboragg.exceptions import InvalidInputError
+from neighboragg.persistence import Stored
 
 __all__ = ["SelectiveThreshold", "coverage_threshold", "risk_threshold"]
 
@@ -27,7 +28,7 @@ SHARE_FOR_GRID, MOST_FOR_GRID = 0.2, 200
 
 
 @dataclass(frozen=True)
-class SelectiveThreshold:
+class SelectiveThreshold(Stored):
     """A threshold on trust and what the calibration rows say of it.
 
     Parameters

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from neighboragg._typing import BoolArray, FloatArray, IntArray
+from neighboragg.persistence import Stored
 
 __all__ = ["REVIEW", "FlagRule", "Flags", "JudgedLabels"]
 
@@ -42,7 +43,7 @@ class Flags:
     promise: str
 
 
-class FlagRule(ABC):
+class FlagRule(Stored, ABC):
     """Which labels to flag, from their scores.
 
     A rule is a frozen dataclass whose fields are its parameters, checked when it is made. It has a name, and a
@@ -52,11 +53,15 @@ class FlagRule(ABC):
     #: What results call the rule.
     name: ClassVar[str]
 
+    def _after_load(self) -> None:
+        if hasattr(self, "__post_init__"):
+            self.__post_init__()
+
     @abstractmethod
     def flag(self, labels: JudgedLabels) -> Flags:
         """Choose the labels to flag, none of them verified."""
 
-    def check(self, verified: BoolArray) -> None:  # noqa: B027 (most rules can always be kept)
+    def check(self, verified: BoolArray) -> None:
         """Raise, before any work is done, if the rule cannot be kept with these rows."""
 
     def flag_new(self, scores: FloatArray, threshold: float, verified_scores: FloatArray) -> BoolArray:

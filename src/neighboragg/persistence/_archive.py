@@ -1,0 +1,57 @@
+"""How much memory the bytes of an estimator take to unpack, known before they are unpacked."""
+
+import json
+import zipfile
+from io import BytesIO
+from typing import Any
+
+from neighboragg.persistence._file import MalformedError
+
+__all__ = ["check_archive"]
+
+# Sparse matrices are compressed by SciPy and may hold few distinct numbers; more than this is not believed.
+LARGEST_RATIO = 200
+
+
+def check_archive(content: bytes) -> None:
+    """Raise if an archive of skops, which compresses nothing itself, would unpack to more than it can need."""
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        sizes = {}
+        for entry in archive.infolist():
+            if entry.compress_type != zipfile.ZIP_STORED:
+                raise MalformedError("its archive is compressed, which no saving does")
+            sizes[entry.filename] = entry.file_size * _ratio(archive, entry)
+        if sum(entry.file_size for entry in archive.infolist()) > len(content):
+            raise MalformedError("the parts of its archive are larger than the whole")
+        if _referred_to(json.loads(archive.read("schema.json")), sizes) > LARGEST_RATIO * len(content):
+            raise MalformedError("it refers to the same part of its archive again and again")
+
+
+def _ratio(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> int:
+    """How much larger an entry may become: 1, unless it is an archive itself, as a sparse matrix is."""
+    with archive.open(entry) as part:
+        if part.read(2) != b"PK":
+            return 1
+        part.seek(0)
+        with zipfile.ZipFile(part) as inner:
+            unpacked = sum(item.file_size for item in inner.infolist())
+    if unpacked > LARGEST_RATIO * entry.file_size:
+        raise MalformedError("a sparse matrix in it would unpack to more than 200 times its size")
+    return -(-unpacked // max(1, entry.file_size))
+
+
+def _referred_to(schema: Any, sizes: dict[str, int]) -> int:
+    """Bytes of all parts that the nodes of a schema read; nodes with one id are read once."""
+    total, seen = 0, set()
+    stack = [schema]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, list):
+            stack.extend(node)
+        elif isinstance(node, dict):
+            stack.extend(node.values())
+            key = (node.get("__id__"), node.get("file"))
+            if isinstance(key[1], str) and (key[0] is None or str(key) not in seen):
+                seen.add(str(key))
+                total += sizes.get(key[1], 0)
+    return total

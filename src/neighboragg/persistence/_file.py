@@ -1,0 +1,256 @@
+"""The file: a safetensors file with a digest over all of it, written whole or not at all."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from io import BufferedReader, BufferedWriter
+from pathlib import Path
+from secrets import token_hex
+from shutil import copymode
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from neighboragg._typing import Array
+from neighboragg.exceptions import FileFormatError, InvalidParameterError
+
+__all__ = ["DTYPES", "FORMAT", "MalformedError", "read_file", "write_file"]
+
+FORMAT = 2
+"""Number of the file format that this version writes and reads."""
+
+#: NumPy's names of what safetensors can hold, by the names that safetensors has for them.
+DTYPES = {"BOOL": "|b1", "U8": "|u1", "I8": "|i1"} | {
+    f"{name}{8 * size}": f"<{name.lower()}{size}" for name in "IUF" for size in (2, 4, 8)
+}
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+# The limit of safetensors itself.
+_LARGEST_HEADER = 100_000_000
+_CHUNK_NBYTES = 1 << 20
+# Unescaped quotes occur nowhere in the header but around a key or a value.
+_DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
+_BLANK = b"0" * 64
+_DAMAGED = "Hint: copy the file again, or save the model again."
+_FOREIGN: tuple[tuple[tuple[bytes, ...], str], ...] = (
+    ((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), "a pickle, as written by pickle or joblib"),
+    ((b"x\x01", b"x^", b"x\x9c", b"x\xda"), "a zlib stream, as joblib writes a compressed pickle"),
+    ((b"\x1f\x8b", b"BZh", b"\xfd7zXZ"), "a compressed file, perhaps a pickle by joblib"),
+    ((b"PK\x03\x04",), "a zip archive, such as .npz or .skops"),
+    ((b"\x93NUMPY",), "a NumPy .npy file"),
+    ((b"\x89HDF",), "an HDF5 file"),
+    ((b"PAR1",), "a Parquet file"),
+    ((b"\x89NAGG",), "a file of a development version of neighboragg, with a format of its own"),
+)
+
+
+class MalformedError(Exception):
+    """Content that no saving could have written; who knows the path turns it into a FileFormatError."""
+
+
+def write_file(
+    path: str | os.PathLike[str], document: Mapping[str, Any], tensors: Mapping[str, Array]
+) -> None:
+    """Write named arrays, and a document as JSON text, in the place of what is at `path`."""
+    names = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))  # so that each is aligned
+    # ASCII with escapes is valid UTF-8 and holds even lone surrogates.
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    entries: dict[str, Any] = {"__metadata__": {"sha256": _BLANK.decode(), "neighboragg": text}}
+    end = 0
+    for name in names:
+        array = tensors[name]
+        start, end = end, end + array.nbytes
+        entries[name] = {
+            "dtype": _NAMES[array.dtype.str],
+            "shape": array.shape,
+            "data_offsets": [start, end],
+        }
+    header = json.dumps(entries, separators=(",", ":")).encode("ascii")
+    header += b" " * (-(8 + len(header)) % 64)  # so that the arrays begin with a cache line
+    if len(header) > _LARGEST_HEADER:
+        raise InvalidParameterError(
+            f"What is not an array takes {len(header):,} bytes, and a safetensors file holds at most "
+            f"{_LARGEST_HEADER:,} of these.\nHint: save it without long lists of strings."
+        )
+    _replace(Path(path), lambda file: _write(file, header, [tensors[name] for name in names]))
+
+
+def read_file(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the document and the arrays of a file, after every check that needs no knowledge of its content."""
+    path = Path(path)
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        header = _read_header(file, size, path)
+        entries = _parse_header(header, size, path)
+        document = _parse_document(entries, path)
+        _check_digest(file, header, entries, path)
+        start = 8 + len(header)
+        whole = np.memmap(file, dtype=np.uint8, mode="r").view(np.ndarray) if mmap else None
+        arrays = {
+            name: _read_array(file, whole, start, name, entry)
+            for name, entry in entries.items()
+            if name != "__metadata__"
+        }
+    return document, arrays
+
+
+def _write(file: BufferedWriter, header: bytes, arrays: list[Array]) -> None:
+    digest = sha256()
+    parts: list[bytes | memoryview] = [len(header).to_bytes(8, "little"), header, *map(_as_bytes, arrays)]
+    for part in parts:
+        digest.update(part)
+        file.write(part)
+    file.seek(8 + header.index(_BLANK))
+    file.write(digest.hexdigest().encode("ascii"))
+
+
+def _as_bytes(array: Array) -> memoryview:
+    """View the memory of a C-ordered array as bytes."""
+    return array.reshape(-1).view(np.uint8).data if array.nbytes else memoryview(b"")
+
+
+def _replace(path: Path, write: Callable[[BufferedWriter], None]) -> None:
+    """Let `write` fill a new file beside `path`, then put it in the place of `path` in one step."""
+    target = path.resolve()  # a symbolic link stays one
+    temporary = target.with_name(f".nagg-{token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.is_file():
+            copymode(target, temporary)
+        temporary.replace(target)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink()
+        if not isinstance(error, OSError):
+            raise
+        # The system's own message would name the temporary file.
+        reason = f"Cannot save to the folder {str(target.parent)!r} ({error.strerror or error})"
+        raise OSError(error.errno, reason, str(path)) from error
+
+
+def _read_header(file: BufferedReader, size: int, path: Path) -> bytes:
+    """Return the header of what may be a safetensors file."""
+    start = file.read(9)
+    length = int.from_bytes(start[:8], "little")
+    # Any two bytes may begin the length of a header, so that it is looked at before the signs of other formats.
+    if start[8:] != b"{" or length > _LARGEST_HEADER:
+        raise FileFormatError(f"{str(path)!r} is not a neighboragg file: {_guess(start)}")
+    if size < 8 + length:
+        raise _truncated(path, size, 8 + length)
+    return start[8:] + file.read(length - 1)
+
+
+def _guess(start: bytes) -> str:
+    """Say what a foreign file looks like, and what to do with it."""
+    if not start:
+        return "it is empty."
+    for signs, description in _FOREIGN:
+        if start.startswith(signs):
+            return (
+                f"it looks like {description}.\n"
+                "Hint: load it with the library that wrote it, if you trust where it comes from."
+            )
+    return f"it begins with {start[:8]!r}.\nHint: check the path."
+
+
+def _truncated(path: Path, size: int, expected: int) -> FileFormatError:
+    return FileFormatError(
+        f"{str(path)!r} is truncated: it has {size} bytes, and should have at least {expected}.\n{_DAMAGED}"
+    )
+
+
+def _parse_header(header: bytes, size: int, path: Path) -> dict[str, Any]:
+    """Return the entries of a header that safetensors finds valid for this file."""
+    entries = _parse_json(header.decode("utf-8", "replace"))
+    expected = 8 + len(header)
+    with suppress(AttributeError, LookupError, TypeError, ValueError):
+        ends = [entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"]
+        expected += max(ends)
+    if size < expected:
+        raise _truncated(path, size, expected)
+    try:
+        with safe_open(path, framework="numpy"):
+            pass
+    except (SafetensorError, ValueError) as error:
+        raise FileFormatError(f"The header of {str(path)!r} is not valid: {error}.\n{_DAMAGED}") from error
+    if not isinstance(entries, dict):
+        raise FileFormatError(f"The header of {str(path)!r} is not valid: it is not JSON.\n{_DAMAGED}")
+    return entries
+
+
+def _parse_json(text: str) -> Any:
+    """Return what a JSON text says, or None; NaN and Infinity are not JSON."""
+
+    def refuse(name: str) -> None:
+        raise ValueError(name)
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _parse_document(entries: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return the document among the entries, if it is of the format that is read here."""
+    metadata = entries.get("__metadata__")
+    if not isinstance(metadata, dict) or not {"neighboragg", "sha256"} <= set(metadata):
+        raise FileFormatError(
+            f"{str(path)!r} is not a neighboragg file: it is a safetensors file of other software.\n"
+            "Hint: check the path."
+        )
+    document = _parse_json(metadata["neighboragg"])
+    number = document.get("format") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or type(number) is not int:
+        raise FileFormatError(
+            f"The header of {str(path)!r} is not valid: it has no format number.\n{_DAMAGED}"
+        )
+    if number != FORMAT:
+        remedy = "upgrade neighboragg" if number > FORMAT else "save the model again with this version"
+        raise FileFormatError(
+            f"{str(path)!r} has the format number {number}, and this version of neighboragg reads {FORMAT}.\n"
+            f"Hint: {remedy}."
+        )
+    return document
+
+
+def _check_digest(file: BufferedReader, header: bytes, entries: dict[str, Any], path: Path) -> None:
+    """Raise unless the digest in the header is that of the file with zeros in its place."""
+    found = _DIGEST.findall(header)
+    digest = sha256(len(header).to_bytes(8, "little"))
+    digest.update(_DIGEST.sub(b'"sha256":"' + _BLANK + b'"', header))
+    file.seek(8 + len(header))
+    while chunk := file.read(_CHUNK_NBYTES):
+        digest.update(chunk)
+    expected = digest.hexdigest()
+    if found != [expected.encode("ascii")] or entries["__metadata__"]["sha256"] != expected:
+        raise FileFormatError(f"{str(path)!r} is damaged: its digest does not match its content.\n{_DAMAGED}")
+
+
+def _read_array(file: BufferedReader, whole: Array | None, start: int, name: str, entry: Any) -> Array:
+    """Return one array: a view of the whole file if there is one, else in memory of its own."""
+    if entry["dtype"] not in DTYPES:
+        raise FileFormatError(f"The array {name!r} of {file.name!r} has the unknown type {entry['dtype']!r}.")
+    try:
+        first, end = entry["data_offsets"]
+        if whole is None:
+            raw = np.empty(end - first, dtype=np.uint8)
+            file.seek(start + first)
+            if file.readinto(raw.data) != raw.nbytes:
+                raise ValueError("the file changed while it was read")
+        else:
+            raw = whole[start + first : start + end]
+        array = raw.view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FileFormatError(f"The array {name!r} of {file.name!r} cannot be made: {error}.") from error
+    if array.dtype.kind == "b" and raw.max(initial=0) > 1:
+        raise FileFormatError(
+            f"The array {name!r} of {file.name!r} holds bytes that are neither True nor False."
+        )
+    # What others wrote may lie anywhere, and compiled code expects numbers at multiples of their size.
+    return np.require(array.astype(array.dtype.newbyteorder("="), copy=False), requirements="A")

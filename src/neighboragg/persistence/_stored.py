@@ -1,0 +1,41 @@
+"""What can be saved: classes that say so by deriving from `Stored`."""
+
+from typing import Any
+
+from sklearn.frozen import FrozenEstimator
+
+from neighboragg.persistence._file import MalformedError
+
+__all__ = ["KINDS", "Stored", "require"]
+
+#: Every class that a file may name, by the name it has there.
+KINDS: dict[str, type] = {"FrozenEstimator": FrozenEstimator}
+
+
+class Stored:
+    """Part of a saved model.
+
+    Every class of neighboragg that derives from it can be written to a file and is made again by
+    :func:`neighboragg.load`, attribute by attribute, without a call of its constructor. Classes of other packages
+    are unknown there, and so cannot be saved.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+            if cls.__name__ in KINDS:
+                raise TypeError(f"Two classes named {cls.__name__} cannot both be saved.")
+            KINDS[cls.__name__] = cls
+
+    def _saved_state(self) -> dict[str, Any]:
+        """Attributes to save; override it to leave out what cannot be stored, or need not be."""
+        return vars(self)
+
+    def _after_load(self) -> None:
+        """Check attributes that came from a file with :func:`require`, and make those that were left out."""
+
+
+def require(condition: Any, what: str) -> None:
+    """Raise unless what a file says can be; `what` says what is wrong."""
+    if not condition:
+        raise MalformedError(what)
