@@ -1,5 +1,6 @@
 """Rows of any kind: arrays, data frames, sparse matrices and texts."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy import sparse
 from neighboragg._typing import Array, BoolArray, IntArray
 from neighboragg.exceptions import InvalidInputError
 
-__all__ = ["as_rows", "holdout_mask", "row_names", "take_rows"]
+__all__ = ["as_rows", "holdout_mask", "reference_names", "row_names", "take_rows"]
 
 
 def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -> BoolArray:
@@ -51,3 +52,13 @@ def take_rows(X: Any, rows: IntArray) -> Any:
 def row_names(X: Any, n: int) -> Array:
     """What a user calls the rows: the index of a pandas frame, else their positions."""
     return X.index if hasattr(X, "iloc") else np.arange(n)
+
+
+def reference_names(frames: Sequence[Any]) -> Array | None:
+    """Names of the rows of pandas frames one after the other, as numbers or strings; None if by position."""
+    if not all(hasattr(frame, "iloc") for frame in frames):
+        return None
+    names = np.concatenate([np.asarray(frame.index) for frame in frames])
+    if names.dtype.kind in "iu":
+        return None if np.array_equal(names, np.arange(len(names))) else names
+    return np.array([str(name) for name in names])

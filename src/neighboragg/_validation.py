@@ -20,6 +20,7 @@ __all__ = [
     "check_proba",
     "check_real",
     "check_rows",
+    "check_same_kind",
     "check_same_length",
     "check_scores",
     "encode_labels",
@@ -92,6 +93,15 @@ def check_same_length(first: Any, first_name: str, second: Any, second_name: str
         raise InvalidInputError(
             f"{first_name} and {second_name} passed to {owner} must have the same number of rows. "
             f"Got {len(first)} and {len(second)}."
+        )
+
+
+def check_same_kind(labels: Array, classes: Array, name: str, owner: str) -> None:
+    """Raise if labels are strings and classes are numbers, or the other way round."""
+    if (labels.dtype.kind in "US") != (classes.dtype.kind in "US") and labels.dtype.kind != "O":
+        raise InvalidInputError(
+            f"{name} passed to {owner} is of type {labels.dtype}, but the classes are of type {classes.dtype}, "
+            "so that no label equals a prediction.\nHint: pass labels of the type that fit had."
         )
 
 

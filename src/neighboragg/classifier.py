@@ -1,7 +1,8 @@
 """TrustedClassifier: a classifier that also says how far each of its predictions can be trusted."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -23,14 +24,22 @@ from neighboragg._base_classifier import (
 )
 from neighboragg._fitted_rows import copy_share, find_copies, more_than_by_chance, row_hashes
 from neighboragg._label_leakage import refuse_frozen_parts, refuse_supervised_vectors
-from neighboragg._row_selection import as_rows, holdout_mask, row_names, take_rows
+from neighboragg._row_selection import as_rows, holdout_mask, reference_names, row_names, take_rows
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
-from neighboragg._validation import check_labels, check_real, check_same_length, encode_labels
+from neighboragg._validation import (
+    check_labels,
+    check_proba,
+    check_real,
+    check_same_kind,
+    check_same_length,
+    encode_labels,
+)
 from neighboragg.crossfit import cross_fit
 from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, InvalidParameterError
 from neighboragg.features import Vectorizer
-from neighboragg.methods import Explanation, NeighborAgg, TrustMethod
+from neighboragg.methods import Explanation, NeighborAgg, RowValues, TrustMethod
 from neighboragg.persistence import Savable, require, write_object
+from neighboragg.report import TrustReport, summarize_trust
 
 __all__ = ["TrustedClassifier"]
 
@@ -179,6 +188,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             )
         else:
             refuse_frozen_parts(self.estimator, self.features, type(self).__name__)
+            self._remember_frames(X)
             way = self._fit_with_holdout if self.cv is None else self._fit_cross_validated
             way(X, labels, weight)
         return self
@@ -316,11 +326,83 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         Returns
         -------
         explanation : Explanation
-            ``print`` it, or take its arrays. Neighbors are positions as in :meth:`kneighbors`.
+            ``print`` it, or take its arrays. Neighbors are called by the index of the pandas frame passed to
+            :meth:`fit`, and shown with the values in which they differ most, as long as the model has not been
+            saved and loaded; `indices` are positions as in :meth:`kneighbors`.
         """
         labels, proba, vectors = self._ask(X, labels=True)
         explanation = self.method_.explain(vectors, proba, y_pred=labels, left_out=self._own(vectors))
-        return explanation.renumbered(self._original(explanation.indices))
+        frames = getattr(self, "_frames_in_fit", None)
+        return replace(
+            explanation.renumbered(self._original(explanation.indices)),
+            names=row_names(X, len(vectors)) if hasattr(X, "iloc") else None,
+            reference_names=self._row_names,
+            values=RowValues(X, frames) if frames and hasattr(X, "columns") else None,
+        )
+
+    def report(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        risks: Sequence[float] = (0.01, 0.02, 0.05),
+        confidence_level: float = 0.95,
+        n_resamples: int = 500,
+        random_state: Any = 0,
+    ) -> TrustReport:
+        """Did trust help here: how it does on labeled rows, beside the classifier's own confidence.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+            Rows that took no part in fit.
+        y : array-like of shape (n,)
+            Their labels.
+        risks : sequence of float, default=(0.01, 0.02, 0.05)
+            Error rates at which to say how many predictions can be kept.
+        confidence_level : float, default=0.95
+            Level of the intervals.
+        n_resamples : int, default=500
+            Bootstrap resamples behind the intervals of AUROC.
+        random_state : int, RandomState instance or None, default=0
+            Seeds the resampling.
+
+        Returns
+        -------
+        report : TrustReport
+            ``print`` it, ``report.plot()`` it, or take its numbers with ``report.to_dict()``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> from neighboragg import TrustedClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> model = TrustedClassifier(GaussianNB(), random_state=0).fit(X[:900], y[:900])
+        >>> report = model.report(X[900:], y[900:], n_resamples=50)
+        >>> kept = report.to_dict()["coverage_at_risk"][-1]
+        >>> bool(kept["trust"] > kept["confidence"] + 0.2)
+        True
+        """
+        owner = type(self).__name__
+        assessed = self.assess(X)
+        labels = check_labels(y, "y", owner)
+        check_same_length(assessed, "X", labels, "y", owner)
+        check_same_kind(labels, self.classes_, "y", owner)
+        correct = assessed.label == labels
+        # Probabilities that sum to one exactly, as trust methods see them: rounding must not rank.
+        proba = check_proba(assessed.proba, "proba", owner, n_classes=len(self.classes_))
+        confidence = proba[np.arange(len(labels)), np.searchsorted(self.classes_, assessed.label)]
+        summary = summarize_trust(
+            correct,
+            assessed.trust,
+            confidence,
+            risks=risks,
+            confidence_level=confidence_level,
+            n_resamples=n_resamples,
+            random_state=random_state,
+        )
+        return TrustReport(summary, correct, assessed.trust, confidence)
 
     def save(self, path: str | PathLike[str], *, include_estimator: bool = True) -> None:
         """Write the fitted model to one file, without pickle.
@@ -335,7 +417,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         write_object(path, self, omit=() if include_estimator else ("estimator", "estimator_"))
 
     def _saved_state(self) -> dict[str, Any]:
-        state = dict(vars(self))
+        state = self.__getstate__()
         if callable(self.features) and not hasattr(self.features, "transform"):
             del state["features"]  # code, which is never stored
         if hasattr(self.cv, "__next__"):
@@ -393,6 +475,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
                 f"{owner}.fit got {given} without {missing}.\nHint: pass both, or neither."
             )
         X_val = self._check_columns(X_val)
+        self._remember_frames(X, X_val)
         labels_val = check_labels(y_val, "y_val", owner)
         self._fit_estimator(X, labels, weight)
         self._fit_method(X, labels, X_val, labels_val)
@@ -477,6 +560,14 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             vectors if vectors_val is None else np.concatenate([vectors, vectors_val]),
             labels if labels_val is None else np.concatenate([labels, labels_val]),
         )
+
+    def _remember_frames(self, *frames: Any) -> None:
+        """Keep what rows of data frames are called, and the frames themselves as long as this object lives."""
+        self._row_names = reference_names(frames)
+        self._frames_in_fit = frames if all(hasattr(frame, "columns") for frame in frames) else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_frames_in_fit"}
 
     def _remember(self, vectors: FloatArray, labels: Array) -> None:
         """Keep what is needed to know these rows again."""

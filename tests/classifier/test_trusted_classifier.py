@@ -1,6 +1,9 @@
 """How TrustedClassifier learns trust, what it promises, and what it refuses."""
 
+import pickle  # noqa: TID251
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import RandomForestClassifier
@@ -131,6 +134,26 @@ class TestExplanation:
             np.testing.assert_array_equal(y[explanation.indices[:, c]], np.full((4, 20), c))
         np.testing.assert_array_equal(explanation.indices, model.kneighbors(X[:4] + 0.01)[1])
         assert str(explanation).count("Predicted") == 4
+
+    @pytest.mark.parametrize("given", [False, True], ids=["held out", "given"])
+    def test_neighbors_are_called_by_the_index_of_the_frame(self, rows, given):
+        X, y = rows
+        frame = pd.DataFrame(X, columns=list("abcde"), index=[f"customer {i}" for i in range(300)])
+        model = TrustedClassifier(LogisticRegression(), random_state=0)
+        if given:
+            model.fit(frame[:150], y[:150], X_val=frame[150:250], y_val=y[150:250])
+        else:
+            model.fit(frame[:250], y[:250])
+        explanation = model.explain(frame[250:252])
+        c, nearest = explanation.predicted[1], explanation.indices[1, explanation.predicted[1], 0]
+        words = str(explanation)
+        assert "customer 251: predicted" in words
+        assert f"nearest {model.classes_[c]}: customer {nearest} at " in words
+        assert y[nearest] == c
+        assert f", here {X[251, 0]:.4g}" in words
+        again = pickle.loads(pickle.dumps(model))
+        assert f"nearest {model.classes_[c]}: customer {nearest} at " in str(again.explain(frame[250:252]))
+        assert "here" not in str(again.explain(frame[250:252]))
 
     def test_given_validation_rows_follow_the_training_rows(self, rows):
         X, y = rows

@@ -1,12 +1,14 @@
 """Explanations in words, as a table, and as numbers that add up."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from neighboragg.exceptions import InvalidInputError, MissingExtraError
-from neighboragg.methods import Explanation, NeighborAgg
+from neighboragg.methods import Explanation, NeighborAgg, RowValues
 
 
 @pytest.fixture
@@ -15,31 +17,85 @@ def explanation():
         classes=np.array(["cat", "dog", "owl"]),
         predicted=np.array([0, 2]),
         trust=np.array([[0.5, 0.375, 0.125], [0.1, 0.7, 0.2]]),
-        experts=["classifier", "5 nearest (features)"],
+        experts=["classifier", "5 nearest (features)", "forest"],
         contributions=np.array(
-            [[[2.0, -0.5], [0.5, 0.0], [-2.5, 0.5]], [[0.0, 0.0], [0.0, 1.5], [0.0, -1.5]]]
+            [
+                [[2.0, -0.5, 0.25], [0.5, 0.0, 0.0], [-2.5, 0.5, -0.25]],
+                [[0.0, 0.0, 0.0], [0.0, 1.5, 0.25], [0.0, -1.5, -0.25]],
+            ]
         ),
         distances=np.array(
             [[[0.5, 1.25], [2.0, np.inf], [3.0, 4.0]], [[1.0, 1.0], [0.125, 9.0], [np.inf, np.inf]]]
         ),
         indices=np.array([[[4, 7], [2, -1], [0, 1]], [[4, 7], [2, 8], [-1, -1]]]),
+        proba=np.array([[0.6, 0.3, 0.1], [0.3, 0.3, 0.4]]),
+        opinions={"forest": np.array([[0.2, 0.7, 0.1], [0.1, 0.5, 0.4]])},
     )
 
 
 def test_words(explanation):
     assert str(explanation) == (
         "Predicted cat with trust 0.500; next is dog with 0.375.\n"
-        "  classifier                    +1.50  for cat\n"
-        "  5 nearest (features)          -0.50  for dog\n"
+        "  classifier       gives cat 0.60 and dog 0.30: raises the trust in cat (+1.50)\n"
+        "  neighbors        nearest cat at 0.5, nearest dog at 2; 2 nearest at 0.875 and 2 on average: "
+        "lower the trust in cat (-0.50), to correct the others\n"
+        "  second opinions  forest gives cat 0.20 and dog 0.70: "
+        "raise the trust in cat (+0.25), to correct the others\n"
         "  nearest cat: row 4 at 0.5, row 7 at 1.25\n"
         "  nearest dog: row 2 at 2\n"
         "\n"
         "Predicted owl with trust 0.200; next is dog with 0.700.\n"
-        "  5 nearest (features)          -3.00  for dog\n"
-        "  classifier                    +0.00  for owl\n"
+        "  classifier       gives owl 0.40 and dog 0.30: makes no difference\n"
+        "  neighbors        no owl, nearest dog at 0.125; 2 nearest at inf and 4.56 on average: "
+        "lower the trust in owl (-3.00)\n"
+        "  second opinions  forest gives owl 0.40 and dog 0.50: lower the trust in owl (-0.50)\n"
         "  nearest owl: none\n"
         "  nearest dog: row 2 at 0.125, row 8 at 9"
     )
+
+
+def test_what_did_not_help_at_all_is_said(explanation):
+    silent = np.where(np.arange(3) == 0, explanation.contributions, 0.0)
+    words = str(replace(explanation, contributions=silent, guard_weight=0.0)).splitlines()
+    assert words[1].endswith(": raises the trust in cat (+1.50)")
+    assert words[2].endswith(": have no say, as they did not help on the validation rows")
+    assert words[3].endswith(": have no say, as they did not help on the validation rows")
+    assert not any("0.00" in line for line in words)
+
+
+def test_rows_are_called_by_their_names(explanation):
+    named = replace(
+        explanation, names=["ID-7a", 12], reference_names=np.array([f"customer {i}" for i in range(9)])
+    )
+    lines = str(named).splitlines()
+    assert lines[0] == "ID-7a: predicted cat with trust 0.500; next is dog with 0.375."
+    assert lines[4] == "  nearest cat: customer 4 at 0.5, customer 7 at 1.25"
+    assert lines[7].startswith("Row 12: predicted owl")
+    assert named.to_frame()["row"].tolist()[0] == "ID-7a"
+
+
+def test_neighbors_are_shown_with_the_values_that_differ_most(explanation):
+    rows = pd.DataFrame(
+        {"age": [30.0, 60.0], "color": ["red", None], "income": [51234.5, 1e4], "size": [3, 3]}
+    )
+    reference = pd.DataFrame(
+        {"age": np.arange(9.0), "color": ["red"] * 8 + [None], "income": 50_000.0 + np.arange(9), "size": 3}
+    )
+    lines = str(replace(explanation, values=RowValues(rows, [reference[:5], reference[5:]]))).splitlines()
+    assert lines[4] == (
+        "  nearest cat: row 4 at 0.5 (income 50,004, here 51,234; age 4, here 30), "
+        "row 7 at 1.25 (income 50,007, here 51,234; age 7, here 30)"
+    )
+    assert lines[-1].endswith("row 8 at 9 (income 50,008, here 10,000; age 8, here 60)")
+    assert RowValues(reference, [reference]).difference(2, 2) == "equal in all columns"
+
+
+def test_html_is_escaped(explanation):
+    html = replace(explanation, classes=np.array(["<cat>", "dog", "owl"]))._repr_html_()
+    assert "&lt;cat&gt;" in html
+    assert "<cat>" not in html
+    assert "<td>neighbors</td>" in html
+    assert "<li>row 2 at 2</li>" in html
 
 
 def test_the_only_class():
@@ -64,11 +120,11 @@ def test_other_row_numbers(explanation):
 
 def test_table(explanation):
     frame = explanation.to_frame()
-    assert frame.columns.tolist() == ["row", "class", "trust", "expert", "contribution"]
-    assert len(frame) == 2 * 3 * 2
-    assert frame.iloc[0].tolist() == [0, "cat", 0.5, "classifier", 2.0]
-    assert frame.iloc[1].tolist() == [0, "cat", 0.5, "5 nearest (features)", -0.5]
-    assert frame.iloc[9].tolist() == [1, "dog", 0.7, "5 nearest (features)", 1.5]
+    assert frame.columns.tolist() == ["row", "class", "trust", "expert", "group", "contribution"]
+    assert len(frame) == 2 * 3 * 3
+    assert frame.iloc[0].tolist() == [0, "cat", 0.5, "classifier", "classifier", 2.0]
+    assert frame.iloc[1].tolist() == [0, "cat", 0.5, "5 nearest (features)", "neighbors", -0.5]
+    assert frame.iloc[14].tolist() == [1, "dog", 0.7, "forest", "second opinions", 0.25]
 
 
 def test_table_without_pandas(explanation, monkeypatch):

@@ -8,6 +8,7 @@ from neighboragg.methods._mahalanobis import Mahalanobis
 from neighboragg.methods._neighbor_agg import NeighborAgg
 from neighboragg.methods._neighbor_gcn import NeighborGCN
 from neighboragg.methods._probability_scores import Margin, MaxConfidence, NegativeEntropy
+from neighboragg.methods._row_values import RowValues
 from neighboragg.methods._temperature import TemperatureScaling
 from neighboragg.methods._top_label import TopLabelCalibration
 from neighboragg.methods._true_class_probability import TrueClassProbability
@@ -22,6 +23,7 @@ __all__ = [
     "NegativeEntropy",
     "NeighborAgg",
     "NeighborGCN",
+    "RowValues",
     "TemperatureScaling",
     "TopLabelCalibration",
     "TrueClassProbability",

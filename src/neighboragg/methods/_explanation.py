@@ -1,19 +1,28 @@
-"""Why a prediction is trusted or not: what each expert says, and the neighbors it says it from."""
+"""Why a prediction is trusted or not: what each side held, what came of it, and the neighbors behind it."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
 import numpy as np
 
+from neighboragg._display import html_table
 from neighboragg._optional import import_extra
 from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg.methods._row_values import RowValues
 
-__all__ = ["Explanation"]
+__all__ = ["CLASSIFIER", "NEIGHBORS", "OPINIONS", "Explanation"]
+
+CLASSIFIER, NEIGHBORS, OPINIONS = "classifier", "neighbors", "second opinions"
+SHOWN_NEIGHBORS = 3
+# Differences in log odds below this are not worth a word.
+NEGLIGIBLE = 0.005
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Explanation:
-    """What raised and lowered the trust in each class.
+    """What raised and lowered the trust in each prediction.
 
     Parameters
     ----------
@@ -26,10 +35,25 @@ class Explanation:
         What each expert adds to the log trust of each class, relative to the mean over classes.
     distances, indices : ndarray of shape (n, n_classes, n_neighbors)
         Nearest reference rows of each class; indices count the training rows, then the validation rows.
+    proba : ndarray of shape (n, n_classes), default=None
+        The classifier's probabilities.
+    opinions : mapping of str to ndarray of shape (n, n_classes), default={}
+        Probabilities of the second opinions, by the name of the expert.
+    guard_weight : float, default=1.0
+        How much is left to neighbors and second opinions; 0 where they did not help on the validation rows.
+    names : sequence, default=None
+        What the explained rows are called.
+    reference_names : ndarray, default=None
+        What the rows are called that `indices` point to; None means by their number.
+    values : RowValues, default=None
+        Values of the rows and of their neighbors.
 
     Notes
     -----
-    ``print(explanation)`` says it in words; :meth:`to_frame` gives one line per row, class and expert.
+    ``print(explanation)`` says it in words: for the classifier, the neighbors and the second opinions what they
+    held, and by how much that raised or lowered the log odds of the predicted class against the next one. An
+    expert may hold one thing and count the other way: experts that say nearly the same correct each other.
+    :meth:`to_frame` gives one line per row, class and expert.
     """
 
     classes: Array
@@ -39,6 +63,12 @@ class Explanation:
     contributions: FloatArray
     distances: FloatArray
     indices: IntArray
+    proba: FloatArray | None = None
+    opinions: Mapping[str, FloatArray] = field(default_factory=dict)
+    guard_weight: float = 1.0
+    names: Sequence[Any] | None = None
+    reference_names: Array | None = None
+    values: RowValues | None = None
 
     def __len__(self) -> int:
         return len(self.trust)
@@ -56,39 +86,146 @@ class Explanation:
     def __str__(self) -> str:
         return "\n\n".join(self._in_words(row) for row in range(len(self)))
 
+    def _repr_html_(self) -> str:
+        return "".join(self._in_html(row) for row in range(len(self)))
+
     def to_frame(self) -> Any:
-        """A pandas DataFrame with columns row, class, trust, expert, contribution."""
+        """A pandas DataFrame with columns row, class, trust, expert, group, contribution."""
         pandas = import_extra("pandas", extra="cli", purpose="Explanation.to_frame")
         n, n_classes, n_experts = self.contributions.shape
         row, c, e = np.indices((n, n_classes, n_experts)).reshape(3, -1)
+        names = np.arange(n) if self.names is None else np.asarray(self.names)
         return pandas.DataFrame(
             {
-                "row": row,
+                "row": names[row],
                 "class": self.classes[c],
                 "trust": self.trust[row, c],
                 "expert": np.array(self.experts, dtype=object)[e],
+                "group": np.array([self._group(expert) for expert in self.experts], dtype=object)[e],
                 "contribution": self.contributions.ravel(),
             }
         )
 
     def _in_words(self, row: int) -> str:
-        predicted, other = int(self.predicted[row]), int(self.runner_up()[row])
-        if len(self.classes) == 1:
-            return f"Predicted {self.classes[0]!s}, the only class."
-        lines = [
-            f"Predicted {self.classes[predicted]!s} with trust {self.trust[row, predicted]:.3f}; "
-            f"next is {self.classes[other]!s} with {self.trust[row, other]:.3f}."
-        ]
-        margins = self.contributions[row, predicted] - self.contributions[row, other]
-        for e in np.argsort(-np.abs(margins), kind="stable"):
-            side = self.classes[predicted if margins[e] >= 0 else other]
-            lines.append(f"  {self.experts[e]:<27} {margins[e]:+7.2f}  for {side!s}")
-        lines += [
-            f"  nearest {self.classes[c]!s}: " + ", ".join(self._neighbors(row, c))
-            for c in (predicted, other)
-        ]
+        lines = [self._headline(row)]
+        if len(self.classes) > 1:
+            story = self._story(row)
+            width = max(len(who) for who, _, _ in story)
+            lines += [f"  {who:<{width}}  {held}: {effect}" for who, held, effect in story]
+            lines += [f"  nearest {label}: {', '.join(found)}" for label, found in self._nearest(row)]
         return "\n".join(lines)
 
+    def _in_html(self, row: int) -> str:
+        parts = [f"<p>{escape(self._headline(row))}</p>"]
+        if len(self.classes) > 1:
+            who, held, effect = zip(*self._story(row), strict=True)
+            parts.append(html_table({"": who, "held": held, "effect": effect}))
+            nearest = self._nearest(row)
+            parts += [
+                f"<p>nearest {escape(label)}:</p><ul>{''.join(f'<li>{escape(one)}</li>' for one in found)}</ul>"
+                for label, found in nearest
+            ]
+        return "".join(parts)
+
+    def _headline(self, row: int) -> str:
+        name = "" if self.names is None else f"{_called(self.names[row], 'Row')}: "
+        verb = "predicted" if name else "Predicted"
+        if len(self.classes) == 1:
+            return f"{name}{verb} {self.classes[0]!s}, the only class."
+        predicted, other = self._pair(row)
+        return (
+            f"{name}{verb} {self.classes[predicted]!s} with trust {self.trust[row, predicted]:.3f}; "
+            f"next is {self.classes[other]!s} with {self.trust[row, other]:.3f}."
+        )
+
+    def _story(self, row: int) -> list[tuple[str, str, str]]:
+        """Who, what it held, and what came of it."""
+        predicted, other = self._pair(row)
+        margins = self.contributions[row, predicted] - self.contributions[row, other]
+        groups = [self._group(expert) for expert in self.experts]
+        held = {
+            CLASSIFIER: self._held_by_probabilities(row, {"": self.proba}),
+            NEIGHBORS: self._held_by_neighbors(row),
+            OPINIONS: self._held_by_probabilities(row, self.opinions),
+        }
+        return [
+            (
+                group,
+                words,
+                self._effect(group, float(margins[[g == group for g in groups]].sum()), leaning, row),
+            )
+            for group, (words, leaning) in held.items()
+            if group in groups
+        ]
+
+    def _held_by_probabilities(self, row: int, said: Mapping[str, FloatArray | None]) -> tuple[str, float]:
+        """Words for what classifiers gave, and by how much they lean to the predicted class."""
+        predicted, other = self._pair(row)
+        words, leaning = [], 0.0
+        for name, proba in said.items():
+            if proba is None:
+                return "its probabilities", 0.0
+            p, q = proba[row, predicted], proba[row, other]
+            words.append(
+                f"{name} gives {self.classes[predicted]!s} {p:.2f} and {self.classes[other]!s} {q:.2f}".strip()
+            )
+            leaning += float(p - q)
+        return "; ".join(words), leaning
+
+    def _held_by_neighbors(self, row: int) -> tuple[str, float]:
+        """Words for the nearest rows of both classes, and which class is the nearer one."""
+        pair = self._pair(row)
+        nearest = [self.distances[row, c, 0] for c in pair]
+        words = ", ".join(
+            f"nearest {self.classes[c]!s} at {distance:.3g}"
+            if np.isfinite(distance)
+            else f"no {self.classes[c]!s}"
+            for c, distance in zip(pair, nearest, strict=True)
+        )
+        here, there = (_mean_finite(self.distances[row, c]) for c in pair)
+        if self.distances.shape[2] > 1:
+            words += f"; {self.distances.shape[2]} nearest at {here:.3g} and {there:.3g} on average"
+        return words, 0.0 if here == there else float(np.sign(there - here))
+
+    def _effect(self, group: str, margin: float, leaning: float, row: int) -> str:
+        one, label = group == CLASSIFIER, self.classes[self.predicted[row]]
+        if not one and self.guard_weight == 0:
+            return "have no say, as they did not help on the validation rows"
+        if abs(margin) < NEGLIGIBLE:
+            return "makes no difference" if one else "make no difference"
+        verb = ("raise" if margin > 0 else "lower") + ("s" if one else "")
+        correction = ", to correct the others" if margin * leaning < 0 else ""
+        return f"{verb} the trust in {label!s} ({margin:+.2f}){correction}"
+
+    def _nearest(self, row: int) -> list[tuple[str, list[str]]]:
+        return [(str(self.classes[c]), self._neighbors(row, c) or ["none"]) for c in self._pair(row)]
+
     def _neighbors(self, row: int, c: int) -> list[str]:
-        pairs = zip(self.indices[row, c, :3], self.distances[row, c, :3], strict=True)
-        return [f"row {i} at {r:.3g}" for i, r in pairs if i >= 0] or ["none"]
+        found = []
+        for position, distance in zip(
+            self.indices[row, c, :SHOWN_NEIGHBORS], self.distances[row, c, :SHOWN_NEIGHBORS], strict=True
+        ):
+            if position < 0:
+                continue
+            name = position if self.reference_names is None else self.reference_names[position]
+            difference = "" if self.values is None else f" ({self.values.difference(row, int(position))})"
+            found.append(f"{_called(name)} at {distance:.3g}{difference}")
+        return found
+
+    def _pair(self, row: int) -> tuple[int, int]:
+        return int(self.predicted[row]), int(self.runner_up()[row])
+
+    def _group(self, expert: str) -> str:
+        if expert == CLASSIFIER:
+            return CLASSIFIER
+        return OPINIONS if expert in self.opinions else NEIGHBORS
+
+
+def _called(name: Any, kind: str = "row") -> str:
+    """Numbers are row numbers; other names stand for themselves."""
+    return f"{kind} {name}" if isinstance(name, int | np.integer) else str(name)
+
+
+def _mean_finite(distances: FloatArray) -> float:
+    finite = distances[np.isfinite(distances)]
+    return float(finite.mean()) if len(finite) else np.inf

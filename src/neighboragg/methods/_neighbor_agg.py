@@ -162,7 +162,18 @@ class NeighborAgg(TrustMethod):
         trust = self.aggregator_.predict_trust(evidence)
         distances, found = self.indexes_[FEATURES].kneighbors(rows, exclude=self._reference_ids(own))
         indices = np.where(found < 0, -1, self.reference_[found])
-        return Explanation(self.classes_, predicted, trust, experts, contributions, distances, indices)
+        return Explanation(
+            self.classes_,
+            predicted,
+            trust,
+            experts,
+            contributions,
+            distances,
+            indices,
+            proba=values,
+            opinions={name: opinion.proba for name, opinion in evidence.opinions.items()},
+            guard_weight=float(getattr(self.aggregator_, "guard_weight_", 1.0)),
+        )
 
     def _fit(self, data: FitData) -> None:
         owner = type(self).__name__

@@ -9,7 +9,12 @@ from neighboragg._public import publish as _publish
 from neighboragg.metrics._areas import augrc, aurc, excess_aurc
 from neighboragg.metrics._band import RiskCoverageBand, risk_coverage_band
 from neighboragg.metrics._bootstrap import Interval, bootstrap_difference, bootstrap_interval
-from neighboragg.metrics._calibration import brier_score, expected_calibration_error
+from neighboragg.metrics._calibration import (
+    ReliabilityCurve,
+    brier_score,
+    expected_calibration_error,
+    reliability_curve,
+)
 from neighboragg.metrics._ranking import auroc, average_precision_error, average_precision_success, fpr_at_tpr
 from neighboragg.metrics._selective import (
     RiskCoverageCurve,
@@ -21,6 +26,7 @@ from neighboragg.metrics._summary import trust_metrics
 
 __all__ = [
     "Interval",
+    "ReliabilityCurve",
     "RiskCoverageBand",
     "RiskCoverageCurve",
     "augrc",
@@ -35,6 +41,7 @@ __all__ = [
     "excess_aurc",
     "expected_calibration_error",
     "fpr_at_tpr",
+    "reliability_curve",
     "risk_at_coverage",
     "risk_coverage_band",
     "risk_coverage_curve",

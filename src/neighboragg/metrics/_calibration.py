@@ -1,6 +1,9 @@
 """How well trust works as the probability of being correct."""
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from neighboragg._outcomes import check_outcomes
 from neighboragg._typing import ArrayLike
@@ -8,11 +11,66 @@ from neighboragg._validation import check_choice, check_integer
 from neighboragg.metrics._groups import TieGroups, group_ties
 
 __all__ = [
+    "ReliabilityCurve",
     "brier_score",
     "expected_calibration_error",
     "grouped_brier_score",
     "grouped_calibration_error",
+    "reliability_curve",
 ]
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Trust beside the share of correct predictions, bin by bin; empty bins are left out.
+
+    Parameters
+    ----------
+    trust : ndarray of shape (n_bins,)
+        Mean trust in each bin, ascending.
+    correct : ndarray of shape (n_bins,)
+        Share of correct predictions.
+    n_rows : ndarray of int of shape (n_bins,)
+        Number of predictions.
+    """
+
+    trust: NDArray[np.float64]
+    correct: NDArray[np.float64]
+    n_rows: NDArray[np.intp]
+
+
+def reliability_curve(correct: ArrayLike, trust: ArrayLike, *, n_bins: int = 10) -> ReliabilityCurve:
+    """Share of correct predictions in bins of trust of equal width.
+
+    Parameters
+    ----------
+    correct : array-like of shape (n_samples,)
+        Whether each prediction was correct; boolean, or the integers 0 and 1.
+    trust : array-like of shape (n_samples,)
+        Probability, in [0, 1], that each prediction is correct.
+    n_bins : int, default=10
+        Number of bins, each closed on the right and the first on both sides.
+
+    Returns
+    -------
+    curve : ReliabilityCurve
+
+    Examples
+    --------
+    >>> from neighboragg.metrics import reliability_curve
+    >>> curve = reliability_curve([True, True, False, True], [0.9, 1.0, 0.5, 0.5])
+    >>> curve.trust.tolist(), curve.correct.tolist()
+    ([0.5, 0.9, 1.0], [0.5, 1.0, 1.0])
+    """
+    owner = "reliability_curve"
+    bins = check_integer(n_bins, "n_bins", owner, minimum=1)
+    groups = group_ties(*check_outcomes(correct, trust, owner, probability=True))
+    members = _equal_width_bins(groups, bins)
+    n_rows = np.bincount(members, weights=groups.sizes, minlength=bins)
+    used = n_rows > 0
+    trusted = np.bincount(members, weights=groups.trust * groups.sizes, minlength=bins)[used]
+    right = np.bincount(members, weights=groups.successes, minlength=bins)[used]
+    return ReliabilityCurve(trusted / n_rows[used], right / n_rows[used], n_rows[used].astype(np.intp))
 
 
 def expected_calibration_error(
@@ -104,14 +162,18 @@ def grouped_calibration_error(groups: TieGroups, n_bins: int, strategy: str) -> 
     """ECE over bins that hold whole groups."""
     sizes = groups.sizes
     if strategy == "uniform":
-        inner_edges = np.arange(1, n_bins) / n_bins
-        bins = np.searchsorted(inner_edges, groups.trust, side="left")
+        bins = _equal_width_bins(groups, n_bins)
     else:
         # A group goes where its first row would: the share of rows below it decides.
         rows_below = groups.n_rows - np.cumsum(sizes)
         bins = rows_below * n_bins // groups.n_rows
     gaps = np.bincount(bins, weights=groups.successes - groups.trust * sizes)
     return float(np.abs(gaps).sum() / groups.n_rows)
+
+
+def _equal_width_bins(groups: TieGroups, n_bins: int) -> NDArray[np.intp]:
+    """The bin of each group, closed on the right."""
+    return np.searchsorted(np.arange(1, n_bins) / n_bins, groups.trust, side="left")
 
 
 def grouped_brier_score(groups: TieGroups) -> float:

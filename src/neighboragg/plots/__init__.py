@@ -3,8 +3,9 @@
 from neighboragg._public import publish as _publish
 from neighboragg.plots._label_matrix import LabelMatrixDisplay
 from neighboragg.plots._label_scores import LabelScoreDisplay
+from neighboragg.plots._reliability import ReliabilityDisplay
 from neighboragg.plots._risk_coverage import RiskCoverageDisplay
 
-__all__ = ["LabelMatrixDisplay", "LabelScoreDisplay", "RiskCoverageDisplay"]
+__all__ = ["LabelMatrixDisplay", "LabelScoreDisplay", "ReliabilityDisplay", "RiskCoverageDisplay"]
 
 _publish(globals())

@@ -9,7 +9,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 
 from neighboragg._assessment import Assessment
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray
-from neighboragg._validation import check_labels, check_real, check_same_length, encode_labels
+from neighboragg._validation import (
+    check_labels,
+    check_real,
+    check_same_kind,
+    check_same_length,
+    encode_labels,
+)
 from neighboragg.classifier import TrustedClassifier
 from neighboragg.exceptions import (
     FittedRowsWarning,
@@ -122,11 +128,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         check_same_length(predicted, "X", labels, "y", owner)
         self.classes_ = self.model.classes_
         self.reject_label_ = self._resolve_reject_label()
-        if (labels.dtype.kind in "US") != (self.classes_.dtype.kind in "US") and labels.dtype.kind != "O":
-            raise InvalidInputError(
-                f"y passed to {owner} is of type {labels.dtype}, but the classes are of type {self.classes_.dtype}, "
-                "so that no label equals a prediction.\nHint: pass labels of the type that fit had."
-            )
+        check_same_kind(labels, self.classes_, "y", owner)
         correct = predicted == labels
         if self.per_class:
             # Each class may fail with an equal share of the probability of failure.

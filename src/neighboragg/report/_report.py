@@ -1,0 +1,146 @@
+"""TrustReport: the summary as text, HTML and a picture."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from neighboragg._display import html_table, text_table
+from neighboragg._optional import import_extra
+from neighboragg._typing import BoolArray, FloatArray
+from neighboragg.plots import ReliabilityDisplay, RiskCoverageDisplay
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["TrustReport"]
+
+NAMES = ("trust", "confidence")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrustReport:
+    """Whether trust helped on rows whose labels are known, beside the classifier's own confidence.
+
+    Made by :meth:`neighboragg.TrustedClassifier.report`. It prints as a few lines; :meth:`plot` draws it.
+
+    Parameters
+    ----------
+    summary : dict
+        From :func:`summarize_trust`.
+    correct : ndarray of bool of shape (n,)
+    trust, confidence : ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from neighboragg import TrustedClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = TrustedClassifier(GaussianNB(), random_state=0).fit(X[:900], y[:900])
+    >>> report = model.report(X[900:], y[900:], n_resamples=50)
+    >>> print(report.verdict.partition(":")[0])
+    Trust tells right from wrong better than the classifier's confidence
+    >>> report.to_dict()["n_rows"]
+    897
+    """
+
+    summary: Mapping[str, Any]
+    correct: BoolArray
+    trust: FloatArray
+    confidence: FloatArray
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers of the report, ready for JSON.
+
+        Returns
+        -------
+        summary : dict
+            As :func:`summarize_trust` gives it.
+        """
+        return dict(self.summary)
+
+    @property
+    def verdict(self) -> str:
+        """Whether trust helped, in one sentence."""
+        found = self.summary["auroc"]
+        if found is None:
+            kind = "right" if self.summary["n_errors"] == 0 else "wrong"
+            return f"All {self.summary['n_rows']} predictions are {kind}, so there is nothing to tell apart."
+        gain = found["difference"]
+        if gain["low"] is None or gain["low"] <= 0 <= gain["high"]:
+            how = "about as well as"
+        else:
+            how = "better than" if gain["estimate"] > 0 else "worse than"
+        return (
+            f"Trust tells right from wrong {how} the classifier's confidence: AUROC "
+            f"{found['trust']['estimate']:.3f} against {found['confidence']['estimate']:.3f}, "
+            f"difference {_interval(gain, '+.3f')}."
+        )
+
+    def __repr__(self) -> str:
+        lines = [self._headline(), self.verdict, "", text_table(self._table())]
+        if self._reliability():
+            lines += ["", "Trust beside the share that was correct:", text_table(self._reliability())]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        parts = [
+            f"<p>{escape(self._headline())}</p><p><b>{escape(self.verdict)}</b></p>",
+            html_table(self._table()),
+        ]
+        if self._reliability():
+            parts.append(f"<p>Trust beside the share that was correct:</p>{html_table(self._reliability())}")
+        return "".join(parts)
+
+    def plot(self) -> "Figure":
+        """Draw errors among what is kept, and trust beside the share that was correct.
+
+        Returns
+        -------
+        figure : matplotlib Figure
+            Risk and coverage on the left; reliability on the right, of the scores that are probabilities.
+        """
+        pyplot = import_extra("matplotlib.pyplot", extra="cli", purpose="TrustReport.plot")
+        figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
+        for name in NAMES:
+            scores = getattr(self, name)
+            RiskCoverageDisplay.from_predictions(self.correct, scores, name=name, ax=left)
+            if self.summary["reliability"][name] is not None:
+                ReliabilityDisplay.from_predictions(self.correct, scores, name=name, ax=right)
+        left.set_title("Errors among the predictions kept")
+        right.set_title("Score beside the share that was correct")
+        return figure
+
+    def _headline(self) -> str:
+        summary = self.summary
+        return (
+            f"{summary['n_rows']} rows, {summary['n_errors']} errors, accuracy "
+            f"{_interval(summary['accuracy'], '.3f')} ({summary['confidence_level']:.0%} intervals)."
+        )
+
+    def _table(self) -> dict[str, list[str]]:
+        """What is compared, one column for each score."""
+        summary = self.summary
+        rows: dict[str, list[str]] = {}
+        if summary["auroc"] is not None:
+            rows["AUROC"] = [_interval(summary["auroc"][name], ".3f") for name in NAMES]
+        for point in summary["coverage_at_risk"]:
+            rows[f"kept at {point['risk']:.0%} errors"] = [f"{point[name]:.1%}" for name in NAMES]
+        rows["calibration error (ECE)"] = [
+            "–" if summary["ece"][name] is None else f"{summary['ece'][name]:.3f}" for name in NAMES
+        ]
+        return {
+            "": list(rows),
+            **{name: [cells[i] for cells in rows.values()] for i, name in enumerate(NAMES)},
+        }
+
+    def _reliability(self) -> dict[str, list[Any]]:
+        points = self.summary["reliability"]["trust"] or []
+        names = ("trust", "correct", "n_rows")
+        return {name.replace("n_", ""): [point[name] for point in points] for name in names} if points else {}
+
+
+def _interval(values: Mapping[str, float | None], spec: str) -> str:
+    low, high = ("?" if values[end] is None else format(values[end], spec) for end in ("low", "high"))
+    return f"{values['estimate']:{spec}} [{low}, {high}]"
