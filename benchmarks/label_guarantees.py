@@ -42,7 +42,9 @@ def repetition(cell: tuple[str, str, float, int]) -> list[dict[str, Any]]:
     noisy = add_label_noise(truth, rate=rate, kind=noise, X=X, random_state=seed)
     y, wrong = np.asarray(noisy.y), noisy.mask
     with threadpool_limits(1):
-        detector = MislabelDetector(LogisticRegression(max_iter=300), random_state=seed)
+        detector = MislabelDetector(
+            LogisticRegression(max_iter=300), features="passthrough", random_state=seed
+        )
         found = detector.fit(X[:N_JUDGED], y[:N_JUDGED]).result_
         new_scores = detector.score_reliability(X[N_JUDGED:], y[N_JUDGED:])
     rows = [

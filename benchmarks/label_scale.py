@@ -41,7 +41,11 @@ def make_data(path: Path, n_rows: int) -> None:
 
 
 def ours(n_jobs: int | None) -> Callable[[Any], Any]:
-    return lambda data: find_mislabeled(data["X"], data["y"], proba=data["proba"], n_jobs=n_jobs).scores
+    return lambda data: (
+        find_mislabeled(
+            data["X"], data["y"], proba=data["proba"], features="passthrough", n_jobs=n_jobs
+        ).scores
+    )
 
 
 def cleanlab(data: Any) -> Any:

@@ -74,7 +74,8 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     features : "auto", "passthrough", transformer or callable, default="auto"
         How rows become the vectors whose distances matter. "auto": the preprocessing of a
         :class:`~sklearn.pipeline.Pipeline` if `estimator` is one, then
-        :class:`~neighboragg.features.TabularFeatures`. "passthrough": rows as they are, right for embeddings.
+        :class:`~neighboragg.features.TabularFeatures`, which brings the columns of an array or data frame to
+        comparable scales. "passthrough": numbers as they are, right for embeddings.
         A transformer is cloned and fitted on the training rows. A callable maps rows to an array, such as a
         network's backbone.
     validation_fraction : float, default=0.2

@@ -76,7 +76,8 @@ def grouped_rows(draw):
 @given(grouped_rows())
 def test_neighbors_are_the_nearest_rows_outside_the_group(drawn):
     X, y, groups, k = drawn
-    result = find_mislabeled(X, y, groups=groups, own_models=False, n_neighbors=k, duplicates="ignore")
+    settings = {"features": "passthrough", "own_models": False, "n_neighbors": k, "duplicates": "ignore"}
+    result = find_mislabeled(X, y, groups=groups, **settings)
     distance = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     distance[groups[:, None] == groups] = np.inf
     for labels, found, distances in (

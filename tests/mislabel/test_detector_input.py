@@ -6,12 +6,15 @@ import polars
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.preprocessing import StandardScaler
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.features import TabularFeatures
 from neighboragg.mislabel import (
     FDR,
     Budget,
@@ -142,11 +145,47 @@ def test_too_few_rows_for_a_share_of_false_alarms(blobs):
     )
 
 
-def test_missing_values_in_an_array_are_refused(blobs):
+def test_missing_values_are_refused_only_where_numbers_are_taken_as_they_are(blobs):
     X = blobs.X.copy()
     X[0, 0] = np.nan
-    assert message_of(ValueError, find_mislabeled, X, blobs.y).startswith(
-        "Input X contains NaN.\nMislabelDetector"
+    assert message_of(ValueError, find_mislabeled, X, blobs.y, features="passthrough").startswith(
+        "Input X contains NaN.\nfeatures='passthrough'"
+    )
+    assert np.flatnonzero(find_mislabeled(X, blobs.y, flag=2, **FAST).mask).tolist() == [3, 50]
+
+
+def test_features_say_how_rows_become_vectors(blobs):
+    """The first column alone tells the classes apart, but in small numbers."""
+    X = np.column_stack([blobs.X[:, 0], 1e4 * np.random.default_rng(0).normal(size=80)])
+    alone = find_mislabeled(X[:, :1], blobs.y, features="passthrough", flag=2, **FAST)
+    for features in (StandardScaler(), lambda rows: rows[:, :1]):
+        detector = MislabelDetector(features=features, flag=4, **FAST).fit(X, blobs.y)
+        assert {3, 50} <= {*np.flatnonzero(detector.result_.mask)}
+        assert detector.predict(X[:2] + 0.01, ["right", "left"]).tolist() == [True, False]
+    np.testing.assert_array_equal(detector.result_.scores, alone.scores)
+    assert {3, 50} <= {*np.flatnonzero(find_mislabeled(X, blobs.y, flag=4, **FAST).mask)}
+    raw = find_mislabeled(X, blobs.y, features="passthrough", flag=4, **FAST)
+    assert not {3, 50} <= {*np.flatnonzero(raw.mask)}
+
+
+def test_arrays_mean_the_same_as_in_a_trusted_classifier(blobs):
+    X = blobs.X * [1.0, 100.0, 0.01]
+    result = find_mislabeled(X, blobs.y, **FAST)
+    by_hand = find_mislabeled(TabularFeatures().fit_transform(X), blobs.y, features="passthrough", **FAST)
+    np.testing.assert_array_equal(result.scores, by_hand.scores)
+
+
+def test_a_transformer_does_not_see_labels(blobs):
+    assert "y" in message_of(
+        TypeError, find_mislabeled, blobs.X, blobs.y, features=LinearDiscriminantAnalysis()
+    )
+
+
+def test_columns_that_say_nothing_are_refused(blobs):
+    frame = pandas.DataFrame({"id": [f"row-{i}" for i in range(200)]})
+    assert message_of(InvalidInputError, find_mislabeled, frame, np.arange(200) % 2) == (
+        "X passed to MislabelDetector has nothing to judge labels by: no numbers, no category that occurs twice, and "
+        "no texts with a word in common.\nHint: pass embeddings of the rows, or further columns."
     )
 
 

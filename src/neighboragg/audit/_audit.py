@@ -219,6 +219,7 @@ def audit(
         X,
         labels,
         proba=opinion if said is None else said,
+        features="passthrough",
         random_state=random_state,
         n_jobs=n_jobs,
         flag=flag,

@@ -5,7 +5,6 @@ import warnings
 from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -23,14 +22,16 @@ from neighboragg._validation import (
 )
 from neighboragg.crossfit import CrossFitted, cross_fit, deal_folds, fold_splits
 from neighboragg.exceptions import InvalidInputError, TrustWarning
+from neighboragg.features import Vectorizer
 from neighboragg.mislabel._build_result import build_result
 from neighboragg.mislabel._groups import Kinship, find_kin, mostly_known
 from neighboragg.mislabel._inputs import (
-    RowVectors,
     check_classes,
     check_groups,
+    check_vectors,
     check_verified,
-    is_table,
+    read_rows,
+    width,
 )
 from neighboragg.mislabel._label_trust import LabeledRows, fit_label_trust
 from neighboragg.mislabel._misuse import looks_in_sample
@@ -50,6 +51,12 @@ class MislabelDetector(Savable, BaseEstimator):
     estimator : classifier with `predict_proba`, default=None
         Cross-validated in :meth:`fit` for its opinion on every row. None asks the neighbors and own models
         only, and the probabilities passed to :meth:`fit`, if any.
+    features : "auto", "passthrough", transformer or callable, default="auto"
+        How rows become the vectors whose distances matter. "auto":
+        :class:`~neighboragg.features.TabularFeatures`, which brings the columns of an array or data frame to
+        comparable scales and reads texts. "passthrough": numbers as they are, right for embeddings. A transformer
+        is cloned and fitted, without labels. A callable maps rows to an array. The same as in
+        :class:`~neighboragg.TrustedClassifier`, except that a Pipeline's own preprocessing is not used.
     flag : FlagRule, "estimated", int or float, default="estimated"
         What to flag: :class:`Estimated`, :class:`Budget`, :class:`FalseAlarms` or :class:`FDR`, or a rule of your
         own. Short forms: ``"estimated"``, an int for the number of labels to flag (:class:`Budget`), a float in
@@ -59,7 +66,8 @@ class MislabelDetector(Savable, BaseEstimator):
     n_passes : int, default=2
         Passes; from the second on, every row counts by how far its own label is trusted.
     own_models : bool, default=True
-        Ask a logistic regression out of fold and extra-trees out of bag as well.
+        Ask a logistic regression out of fold and extra-trees out of bag as well; where there are texts, also a
+        logistic regression on their words.
     boosting : bool, default=False
         Ask histogram gradient boosting out of fold as well, if own models are asked. Slow.
     cv : int, default=5
@@ -132,6 +140,7 @@ class MislabelDetector(Savable, BaseEstimator):
         self,
         estimator: Any = None,
         *,
+        features: Any = "auto",
         flag: FlagRule | str | float = "estimated",
         reliability: str = "margin",
         n_passes: int = 2,
@@ -145,6 +154,7 @@ class MislabelDetector(Savable, BaseEstimator):
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
+        self.features = features
         self.flag = flag
         self.reliability = reliability
         self.n_passes = n_passes
@@ -170,10 +180,9 @@ class MislabelDetector(Savable, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n, n_features)
-            Features, or a network's embeddings. Numbers are taken as they are: bring columns of a table to
-            comparable scales first, or pass a data frame, which :class:`~neighboragg.features.TabularFeatures`
-            turns into vectors.
+        X : array-like, data frame or sparse matrix of shape (n, n_features), or sequence of str
+            The rows: a table of numbers, categories and texts, embeddings (with ``features="passthrough"``), or a
+            list, 1-D array or Series of texts.
         y : array-like of shape (n,)
             Labels to judge, of at least two classes.
         proba : array-like of shape (n, n_classes), default=None
@@ -206,23 +215,27 @@ class MislabelDetector(Savable, BaseEstimator):
         owner = type(self).__name__
         self._rule = as_rule(self.flag, owner)
         self._check_params(proba)
-        self._vectors = RowVectors(owner)
-        rows = self._vectors.fit_transform(X)
-        self.n_features_in_ = self._vectors.n_features
-        self.classes_, codes = check_classes(y, rows, owner)
+        rows = read_rows(X, owner)
+        self.n_features_in_ = width(rows)
+        self._vectorizer = Vectorizer(self.features)
+        # Without labels: vectors that had seen them would vouch for them.
+        vectors, terms = self._vectorizer.fit_represent(rows, None)
+        check_vectors(vectors, owner)
+        self.classes_, codes = check_classes(y, vectors, owner)
         n, n_classes = len(codes), len(self.classes_)
         is_verified = check_verified(verified, n, owner)
         self._rule.check(is_verified)
         rng = check_random_state(self.random_state)
-        kin = self._find_kin(rows, codes, groups)
+        kin = self._find_kin(vectors, codes, groups)
         folds = deal_folds(codes, kin.groups, self.cv, rng)
-        self.classifier_ = None if self.estimator is None else self._cross_validate(X, codes, folds)
+        self.classifier_ = None if self.estimator is None else self._cross_validate(rows, codes, folds)
         said = None if self.classifier_ is None else self.classifier_.proba
         if proba is not None:
             said = check_proba(proba, "proba", owner, n_classes=n_classes, n_rows=n)
         self._needs_proba = proba is not None
         data = LabeledRows(
-            rows,
+            vectors,
+            terms,
             codes,
             n_classes,
             said,
@@ -273,19 +286,25 @@ class MislabelDetector(Savable, BaseEstimator):
         """
         check_is_fitted(self, "result_")
         owner = type(self).__name__
-        rows = self._vectors.transform(X)
+        rows = read_rows(X, owner)
+        self._vectorizer.check_columns(rows, owner)
+        if width(rows) != self.n_features_in_:
+            raise InvalidInputError(
+                f"X passed to {owner} has {width(rows)} features, but {self.n_features_in_} were seen in fit."
+            )
+        vectors, terms = self._vectorizer.represent(rows)
         labels = check_labels(y, "y", owner)
-        check_same_length(rows, "X", labels, "y", owner)
+        check_same_length(vectors, "X", labels, "y", owner)
         codes = encode_labels(labels, self.classes_, "y", owner)
-        said = self._proba_of_new(X, proba, len(rows))
-        if mostly_known(rows, self._label_trust.passes[0].neighbors.X):
+        said = self._proba_of_new(rows, proba, len(vectors))
+        if mostly_known(vectors, self._label_trust.passes[0].neighbors.X):
             warnings.warn(
                 f"Most rows of X passed to {owner} are rows it was fitted on, which then vouch for themselves.\n"
                 "Hint: take result_.mask and result_.scores for these.",
                 TrustWarning,
                 stacklevel=2,
             )
-        trust = self._label_trust.trust_of(rows, said)
+        trust = self._label_trust.trust_of(vectors, said, terms)
         return self._scores(trust, codes, said)
 
     def predict(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> BoolArray:
@@ -335,9 +354,8 @@ class MislabelDetector(Savable, BaseEstimator):
             )
         return kin
 
-    def _cross_validate(self, X: Any, codes: IntArray, folds: Array) -> CrossFitted:
+    def _cross_validate(self, rows: Any, codes: IntArray, folds: Array) -> CrossFitted:
         owner = type(self).__name__
-        rows = X if is_table(X) else np.asarray(X)
         fitted = cross_fit(
             lambda n: clone(self.estimator),
             lambda chosen: take_rows(rows, chosen),
@@ -351,7 +369,7 @@ class MislabelDetector(Savable, BaseEstimator):
         self._report(f"classifier cross-validated, accuracy {(checked.argmax(axis=1) == codes).mean():.3f}")
         return replace(fitted, proba=checked)
 
-    def _proba_of_new(self, X: Any, proba: ArrayLike | None, n: int) -> FloatArray | None:
+    def _proba_of_new(self, rows: Any, proba: ArrayLike | None, n: int) -> FloatArray | None:
         owner = type(self).__name__
         if self._needs_proba != (proba is not None):
             wanted = "needs proba, as" if self._needs_proba else "got proba, but"
@@ -361,7 +379,7 @@ class MislabelDetector(Savable, BaseEstimator):
                 "Hint: pass probabilities of the same classifier to fit and for new rows, or to neither."
             )
         if self.classifier_ is not None:
-            return self.classifier_.ask(X if is_table(X) else np.asarray(X))
+            return self.classifier_.ask(rows)
         if proba is None:
             return None
         return check_proba(proba, "proba", owner, n_classes=len(self.classes_), n_rows=n)

@@ -26,8 +26,9 @@ def find_mislabeled(
 
     Parameters
     ----------
-    X : array-like, data frame or sparse matrix of shape (n, n_features)
-        Features of comparable scale, or embeddings; a data frame is turned into vectors.
+    X : array-like, data frame or sparse matrix of shape (n, n_features), or sequence of str
+        The rows: a table of numbers, categories and texts, embeddings (with ``features="passthrough"``), or a list,
+        1-D array or Series of texts.
     y : array-like of shape (n,)
         Labels to judge, of at least two classes.
     estimator : classifier with `predict_proba`, default=None
@@ -63,12 +64,11 @@ def find_mislabeled(
     Examples
     --------
     >>> from sklearn.datasets import load_wine
-    >>> from sklearn.preprocessing import scale
     >>> from neighboragg.datasets import add_label_noise
     >>> from neighboragg.mislabel import find_mislabeled
     >>> X, y = load_wine(return_X_y=True)
     >>> noisy = add_label_noise(y, rate=0.05, random_state=0)
-    >>> result = find_mislabeled(scale(X), noisy.y, flag=9)
+    >>> result = find_mislabeled(X, noisy.y, flag=9)
     >>> round(float(noisy.mask[result.mask].mean()), 1)
     0.9
     """

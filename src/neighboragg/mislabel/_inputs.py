@@ -1,64 +1,39 @@
-"""Checks of what is passed to the detector: rows of any kind, groups, verified rows, the classifier."""
+"""Checks of what is passed to the detector: rows of any kind, groups, verified rows."""
 
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from neighboragg._row_selection import as_rows
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
-from neighboragg._validation import check_labels, check_rows, check_same_length
+from neighboragg._validation import check_labels, check_same_length
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.features import TabularFeatures
-from neighboragg.persistence import Stored
+from neighboragg.features import as_strings, is_texts
 
-__all__ = ["RowVectors", "check_classes", "check_groups", "check_verified", "is_table"]
-
-
-def is_table(X: Any) -> bool:
-    """Whether the rows need more than a look at their numbers: a data frame, sparse, or with strings."""
-    if sparse.issparse(X) or (hasattr(X, "columns") and hasattr(X, "shape")):
-        return True
-    return np.asarray(X).dtype.kind in "OUS"
+__all__ = ["check_classes", "check_groups", "check_vectors", "check_verified", "read_rows", "width"]
 
 
-class RowVectors(Stored):
-    """How rows become vectors: arrays of numbers as they are, tables by :class:`TabularFeatures`."""
-
-    def __init__(self, owner: str) -> None:
-        self.owner = owner
-        self.features: TabularFeatures | None = None
-        self.n_features: int | None = None
-        self.columns: list[str] | None = None
-
-    def fit_transform(self, X: Any) -> FloatArray:
-        """Vectors of the rows to judge."""
-        if is_table(X):
-            self.features = TabularFeatures()
-            vectors = self.features.fit_transform(X)
-            self.columns = _column_names(X)
-            self.n_features = self.features.n_features_in_
-        else:
-            vectors = check_rows(X, "X", self.owner)
-            self.n_features = vectors.shape[1]
-        if not len(vectors):
-            raise InvalidInputError(f"X passed to {self.owner} has no rows.")
-        return vectors
-
-    def transform(self, X: Any) -> FloatArray:
-        """Vectors of further rows."""
-        if self.features is None:
-            return check_rows(X, "X", self.owner, n_features=self.n_features)
-        names = _column_names(X)
-        if None not in (names, self.columns) and names != self.columns:
-            raise InvalidInputError(
-                f"X passed to {self.owner} has the columns {names}, but fit had {self.columns}.\n"
-                "Hint: pass the same columns in the same order."
-            )
-        return check_rows(self.features.transform(X), "X", self.owner)
+def read_rows(X: Any, owner: str) -> Any:
+    """Data frames and sparse matrices as they are, texts as an array of strings, all else as a 2-D array."""
+    rows = as_strings(np.asarray(X, dtype=object)) if is_texts(X) else as_rows(X, owner)
+    if not rows.shape[0]:
+        raise InvalidInputError(f"X passed to {owner} has no rows.")
+    return rows
 
 
-def _column_names(X: Any) -> list[str] | None:
-    return [str(name) for name in X.columns] if hasattr(X, "columns") else None
+def width(rows: Any) -> int:
+    """Number of features; texts are one."""
+    return int(rows.shape[1]) if len(rows.shape) == 2 else 1
+
+
+def check_vectors(vectors: FloatArray, owner: str) -> FloatArray:
+    """Raise if there is nothing to compare rows by."""
+    if not vectors.shape[1]:
+        raise InvalidInputError(
+            f"X passed to {owner} has nothing to judge labels by: no numbers, no category that occurs twice, and no "
+            "texts with a word in common.\nHint: pass embeddings of the rows, or further columns."
+        )
+    return vectors
 
 
 def check_classes(y: ArrayLike, rows: FloatArray, owner: str) -> tuple[Array, IntArray]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
 from neighboragg.aggregators import DistanceScale, centered, pool_weights, softmax, usual_counts
 from neighboragg.crossfit import CrossFitted
 from neighboragg.mislabel._class_neighbors import UngroupedNeighbors, nearest_overall
-from neighboragg.mislabel._own_models import Scaling, ask_own_models
+from neighboragg.mislabel._own_models import WORDS, Scaling, ask_own_models
 from neighboragg.persistence import Stored
 
 __all__ = ["LabelTrust", "LabeledRows", "fit_label_trust", "relative_trust"]
@@ -30,6 +31,8 @@ class LabeledRows:
     Parameters
     ----------
     X : ndarray of shape (n, d)
+    terms : sparse array of shape (n, n_terms) or None
+        Words of their texts.
     codes : ndarray of shape (n,)
         Given labels as positions in the class axis.
     n_classes : int
@@ -49,6 +52,7 @@ class LabeledRows:
     """
 
     X: FloatArray
+    terms: Any
     codes: IntArray
     n_classes: int
     proba: FloatArray | None
@@ -84,6 +88,7 @@ class LabeledRows:
             self.n_classes,
             weight,
             self.folds,
+            terms=self.terms,
             grouped=grouped,
             boosting=self.boosting,
             seed=self.seed,
@@ -132,7 +137,7 @@ class LabelTrust(Stored):
     temperature: FloatArray
     scaling: Scaling
 
-    def trust_of(self, X: FloatArray, proba: FloatArray | None) -> FloatArray:
+    def trust_of(self, X: FloatArray, proba: FloatArray | None, terms: Any = None) -> FloatArray:
         """Trust in every class for new rows, shape (m, C)."""
         with ONE_THREAD:
             vectors = self.scaling.of(X)
@@ -142,7 +147,8 @@ class LabelTrust(Stored):
             results = []
             for one in self.passes:
                 near = distances if one is first else one.neighbors.of_new_rows(X)[0]
-                said = [*_given(proba), *(model.ask(vectors) for model in one.models.values())]
+                own = (model.ask(terms if name == WORDS else vectors) for name, model in one.models.items())
+                said = [*_given(proba), *own]
                 votes = _votes(nearest, one.weight, rows)
                 tensor = _evidence(said, near, votes, one.scale)
                 results.append(softmax(tensor @ one.slopes))

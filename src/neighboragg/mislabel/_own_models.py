@@ -14,7 +14,10 @@ from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg.crossfit import CrossFitted, cross_fit, fit_out_of_bag, fold_splits
 from neighboragg.persistence import Stored
 
-__all__ = ["Scaling", "ask_own_models"]
+__all__ = ["WORDS", "Scaling", "ask_own_models"]
+
+# The model that sees words instead of vectors.
+WORDS = "classifier of words"
 
 N_TREES = 100
 # Out of bag, about 37 of 100 trees vote on a row; out of fold all do, so that fewer serve as well.
@@ -57,6 +60,7 @@ def ask_own_models(
     weight: FloatArray,
     folds: Array,
     *,
+    terms: Any,
     grouped: bool,
     boosting: bool,
     seed: int,
@@ -73,6 +77,8 @@ def ask_own_models(
     weight : ndarray of shape (n,)
         How much each row counts in training.
     folds : ndarray of shape (n,)
+    terms : sparse array of shape (n, n_terms) or None
+        Words of their texts.
     grouped : bool
         Whether some rows are of one group: a bag does not keep those together, a fold does.
     boosting : bool
@@ -85,9 +91,9 @@ def ask_own_models(
         bag = MOST_ROWS_PER_TREE if n_rows > MOST_ROWS_PER_TREE else None
         return ExtraTreesClassifier(number, bootstrap=True, max_samples=bag, random_state=seed, n_jobs=n_jobs)
 
-    def out_of_fold(make: Callable[[int], Any]) -> CrossFitted:
+    def out_of_fold(make: Callable[[int], Any], rows: Any = X) -> CrossFitted:
         splits = ((train[weight[train] > LEAST_WEIGHT], test) for train, test in fold_splits(folds))
-        return cross_fit(make, X.__getitem__, codes, np.arange(n_classes), splits, weight=weight)
+        return cross_fit(make, rows.__getitem__, codes, np.arange(n_classes), splits, weight=weight)
 
     with warnings.catch_warnings():
         # Stopping early is meant, and rows without votes get a uniform one.
@@ -104,4 +110,7 @@ def ask_own_models(
             fitted["boosting"] = out_of_fold(
                 lambda n: HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
             )
+        if terms is not None and terms.shape[1]:
+            # Words are many and each tells little: hardly any penalty.
+            fitted[WORDS] = out_of_fold(lambda n: LogisticRegression(C=20, max_iter=1000), terms)
     return fitted

@@ -75,14 +75,14 @@ def _judge(
     X: FloatArray, y: IntArray, proba: FloatArray, wrong: BoolArray, seed: int
 ) -> Iterator[dict[str, Any]]:
     start = time.process_time()
-    ours = find_mislabeled(X, y, proba=proba, random_state=seed)
+    ours = find_mislabeled(X, y, proba=proba, features="passthrough", random_state=seed)
     seconds = time.process_time() - start
     yield {**_ranking("ours", ours.scores, wrong), **_flags(ours.mask, wrong), "cpu_seconds": round(seconds, 2),
            "estimated_rate": ours.noise_rate}  # fmt: skip
     for reliability in ("difference", "trust", "paper"):
         scores = label_reliability(ours.trust, y, kind=reliability, predicted=proba.argmax(axis=1))
         yield _ranking(f"ours, reliability={reliability}", scores, wrong)
-    alone = find_mislabeled(X, y, proba=proba, own_models=False, random_state=seed)
+    alone = find_mislabeled(X, y, proba=proba, features="passthrough", own_models=False, random_state=seed)
     yield _ranking("ours, own_models=False", alone.scores, wrong)
     models = _mean_of_models(X, y, proba, seed)
     yield _ranking("margin on the mean of the models", _margin(models, y), wrong)

@@ -1,0 +1,97 @@
+"""Columns of a table: their values, and of what kind they are."""
+
+import re
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from neighboragg._typing import Array, FloatArray
+from neighboragg.exceptions import InvalidInputError
+
+__all__ = ["as_numbers", "as_strings", "column_kind", "is_texts", "read_columns"]
+
+# Two words with letters in them: "order 17" is an identifier.
+SEVERAL_WORDS = re.compile(r"[^\W\d_]\S*\s+(?:\S*\s)?\S*[^\W\d_]")
+
+
+def is_texts(X: Any) -> bool:
+    """Whether rows are texts: a list, 1-D array or Series of strings."""
+    if hasattr(X, "columns") or sparse.issparse(X) or isinstance(X, str):
+        return False
+    values = X if isinstance(X, list | tuple) else np.asarray(X)
+    if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind not in "OUT"):
+        return False
+    return len(values) > 0 and all(isinstance(value, str) or _is_missing(value) for value in values)
+
+
+def column_kind(column: Array) -> str:
+    """Kind of a column that :func:`read_columns` gives: "number", "category" or "text".
+
+    Texts hardly ever repeat, and most have several words; categories are few and short.
+    """
+    if column.dtype.kind == "f":
+        return "number"
+    values = [value for value in column.tolist() if value]
+    several_words = sum(SEVERAL_WORDS.search(value) is not None for value in values)
+    distinct = len(set(values))
+    return "text" if 2 * distinct > len(values) and 2 * several_words > len(values) else "category"
+
+
+def read_columns(X: Any) -> list[Array]:
+    """Columns as float arrays (numbers) or object arrays of str (categories and texts)."""
+    if is_texts(X):
+        return [as_strings(X if isinstance(X, list | tuple) else np.asarray(X))]
+    if sparse.issparse(X):
+        X = X.toarray()
+    if hasattr(X, "columns") and hasattr(X, "shape"):
+        raw = [np.asarray(X[name]) for name in X.columns]
+    else:
+        array = np.asarray(X)
+        if array.ndim != 2:
+            raise InvalidInputError(
+                f"X passed to TabularFeatures must have two dimensions. Got shape {array.shape}.\n"
+                "Hint: X.reshape(1, -1) for a single row, X.reshape(-1, 1) for a single column."
+            )
+        raw = list(array.T)
+    return [_typed(column) for column in raw]
+
+
+def _typed(column: Array) -> Array:
+    if column.dtype.kind in "biuf":
+        return column.astype(np.float64)
+    if column.dtype.kind in "mM":
+        return np.where(np.isnat(column), np.nan, column.astype(np.int64).astype(np.float64))
+    try:
+        return _object_to_float(column)
+    except (TypeError, ValueError):
+        return as_strings(column)
+
+
+def _object_to_float(column: Array) -> Array:
+    """Numbers in an object column; strings are categories even if they look like numbers."""
+    if column.dtype.kind in "US" or any(isinstance(value, str) for value in column[:100]):
+        raise ValueError
+    # None, pandas.NA and the like differ from themselves or have no truth value: missing.
+    return np.array([np.nan if _is_missing(value) else float(value) for value in column])
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
+
+
+def as_strings(column: Any) -> Array:
+    """Values as text, missing ones as the empty string."""
+    return np.array(["" if _is_missing(value) else str(value) for value in column], dtype=object)
+
+
+def as_numbers(column: Array, position: int) -> FloatArray:
+    """The column, if it holds numbers as it did in fit."""
+    if column.dtype.kind == "f":
+        return column
+    raise InvalidInputError(
+        f"Column {position} of X held numbers in fit, but now contains {str(column[0])!r}."
+    )

@@ -1,0 +1,201 @@
+"""Tables to vectors whose distances mean something."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import TruncatedSVD
+from sklearn.utils.validation import check_is_fitted
+
+from neighboragg._typing import Array, FloatArray
+from neighboragg._validation import check_integer
+from neighboragg.exceptions import InvalidInputError
+from neighboragg.features._columns import as_numbers, as_strings, column_kind, is_texts, read_columns
+from neighboragg.features._taming import TamedScores
+from neighboragg.features._texts import TextVectors
+from neighboragg.persistence import Savable
+
+__all__ = ["RowVectors", "TabularFeatures"]
+
+MOST_CATEGORIES = 100
+# A mismatch changes two of the columns of a one-hot block: together they weigh like one standard deviation.
+MISMATCH = 1.0 / np.sqrt(2.0)
+# Wider sparse matrices are reduced rather than filled with zeros.
+WIDEST_DENSE, SVD_COMPONENTS = 256, 100
+# Unrelated texts are √2 times this apart, as two values of a column with this standard deviation are on average.
+TEXT_WEIGHT = 1.0
+
+
+class RowVectors(NamedTuple):
+    """Rows as vectors, and the terms of their texts (a sparse array, or None without texts)."""
+
+    vectors: FloatArray
+    terms: Any
+
+
+class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
+    """Arrays, data frames (pandas, polars), sparse matrices and texts to vectors for neighbor search.
+
+    Parameters
+    ----------
+    standardize : bool, default=True
+        Give every numeric column standard deviation 1; otherwise keep the scale it came with.
+    max_categories : int, default=100
+        Most categories of a column that count. If there are more, the most frequent do, unless they occur only
+        once: an identifier says nothing.
+
+    Attributes
+    ----------
+    kinds_ : list of str
+        "number", "category" or "text" for each column. Texts hardly ever repeat, and most have several words.
+    categories_ : dict of int to list of str
+        Categories of each categorical column that count.
+    texts_ : dict of int to TextVectors
+        For each column of texts.
+
+    Notes
+    -----
+    Numbers become :class:`TamedScores`; where values are missing in training, a column that says so is added.
+    Categories become one column each, scaled so that a mismatch weighs like one standard deviation; those beyond
+    `max_categories` or not seen in fit are all zero. Texts become :class:`TextVectors`, of a length that makes two
+    unrelated texts differ like two values of a number do on average. A list, 1-D array or Series of strings is one
+    column of texts. A sparse matrix with more than 256 columns is reduced by truncated SVD to 100 components and
+    left at that scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neighboragg.features import TabularFeatures
+    >>> X = np.array([[1.0, "red"], [2.0, "blue"], [3.0, "red"]], dtype=object)
+    >>> TabularFeatures().fit_transform(X).shape
+    (3, 3)
+    """
+
+    def __init__(self, *, standardize: bool = True, max_categories: int = MOST_CATEGORIES) -> None:
+        self.standardize = standardize
+        self.max_categories = max_categories
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn kinds, quantiles and categories of the columns.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features), or sequence of str
+        y : ignored
+
+        Returns
+        -------
+        self : TabularFeatures
+        """
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> FloatArray:
+        """Fit, and return the vectors of the same rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features), or sequence of str
+        y : ignored
+        **params : ignored
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_samples, n_vector_features)
+        """
+        return self.fit_represent(X).vectors
+
+    def fit_represent(self, X: Any) -> RowVectors:
+        """Fit, and return vectors and terms of the same rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features), or sequence of str
+
+        Returns
+        -------
+        rows : RowVectors
+        """
+        most = check_integer(self.max_categories, "max_categories", type(self).__name__, minimum=1)
+        self.svd_: TruncatedSVD | None = None
+        if sparse.issparse(X):
+            self.n_features_in_ = X.shape[1]
+            if X.shape[1] > WIDEST_DENSE:
+                n_components = min(SVD_COMPONENTS, X.shape[1] - 1, max(1, X.shape[0] - 1))
+                self.svd_ = TruncatedSVD(n_components, random_state=0)
+                return RowVectors(self.svd_.fit_transform(X), None)
+        columns = read_columns(X)
+        self.n_features_in_ = len(columns)
+        self.kinds_ = ["text"] if is_texts(X) else [column_kind(column) for column in columns]
+        of_kind: dict[str, list[int]] = {"category": [], "text": []}
+        for j, kind in enumerate(self.kinds_):
+            of_kind.setdefault(kind, []).append(j)
+        self.categories_ = {j: _most_frequent(columns[j], most) for j in of_kind["category"]}
+        self.texts_ = {j: TextVectors().fit(columns[j]) for j in of_kind["text"]}
+        numbers = self._numbers(columns)
+        self.missing_ = np.isnan(numbers).any(axis=0)
+        self.tamed_ = TamedScores(standardize=self.standardize).fit(numbers)
+        return self._represent(columns, numbers)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Vectors of new rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features), or sequence of str
+
+        Returns
+        -------
+        vectors : ndarray of shape (n, n_vector_features)
+        """
+        return self.represent(X).vectors
+
+    def represent(self, X: Any) -> RowVectors:
+        """Vectors and terms of new rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features), or sequence of str
+
+        Returns
+        -------
+        rows : RowVectors
+        """
+        check_is_fitted(self)
+        if self.svd_ is not None:
+            return RowVectors(self.svd_.transform(X), None)
+        columns = read_columns(X)
+        if len(columns) != self.n_features_in_:
+            raise InvalidInputError(
+                f"X passed to {type(self).__name__} has {len(columns)} features, but {self.n_features_in_} were "
+                "seen in fit."
+            )
+        return self._represent(columns, self._numbers(columns))
+
+    def _numbers(self, columns: list[Array]) -> FloatArray:
+        """The numeric columns as one float matrix."""
+        numeric = [as_numbers(columns[j], j) for j, kind in enumerate(self.kinds_) if kind == "number"]
+        n = len(columns[0]) if columns else 0
+        return np.column_stack(numeric) if numeric else np.empty((n, 0))
+
+    def _represent(self, columns: list[Array], numbers: FloatArray) -> RowVectors:
+        parts = [self.tamed_.transform(numbers)]
+        if self.missing_.any():
+            parts.append(np.isnan(numbers[:, self.missing_]).astype(np.float64))
+        for j, categories in self.categories_.items():
+            values = as_strings(columns[j])
+            parts.append(MISMATCH * (values[:, None] == np.array(categories, dtype=object)))
+        terms = {j: texts.terms(as_strings(columns[j])) for j, texts in self.texts_.items()}
+        parts += [TEXT_WEIGHT * texts.vectors_of(terms[j]) for j, texts in self.texts_.items()]
+        together = sparse.csr_array(sparse.hstack(list(terms.values()))) if terms else None
+        return RowVectors(np.hstack(parts), together)
+
+
+def _most_frequent(values: Array, most: int) -> list[str]:
+    """All categories, or if they are too many those that occur most often, more than once; sorted."""
+    categories, counts = np.unique(values, return_counts=True)
+    if len(categories) > most:
+        frequent = np.argsort(-counts, kind="stable")[:most]
+        categories = np.sort(categories[frequent[counts[frequent] > 1]])
+    return categories.tolist()

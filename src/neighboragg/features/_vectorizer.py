@@ -1,0 +1,98 @@
+"""What the `features` parameter of an estimator stands for."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.base import clone
+
+from neighboragg._typing import Array, FloatArray
+from neighboragg._validation import check_rows
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.features._tabular import RowVectors, TabularFeatures
+from neighboragg.persistence import Stored
+
+__all__ = ["Vectorizer"]
+
+
+class Vectorizer(Stored):
+    """How rows become vectors: what the `features` parameter of an estimator stands for.
+
+    Parameters
+    ----------
+    features : "auto", "passthrough", transformer or callable
+    """
+
+    def __init__(self, features: Any) -> None:
+        self.kind, self.transformer, self.function = _resolve_features(features)
+        self.columns: list[str] | None = None
+
+    def fit_transform(self, X: Any, y: Array | None, preprocessing: Any = None) -> FloatArray:
+        """Fit on training rows, and return their vectors; `preprocessing` is fitted already, or None."""
+        return self.fit_represent(X, y, preprocessing).vectors
+
+    def fit_represent(self, X: Any, y: Array | None, preprocessing: Any = None) -> RowVectors:
+        """The same, with the terms of texts."""
+        self.columns = _column_names(X)
+        if self.kind == "auto":
+            self.transformer = TabularFeatures(standardize=preprocessing is None)
+            return self.transformer.fit_represent(X if preprocessing is None else preprocessing.transform(X))
+        if self.kind == "transformer":
+            self.transformer = clone(self.transformer)
+            vectors = check_rows(self.transformer.fit_transform(X, y), "transformed X", "features")
+            return RowVectors(vectors, None)
+        return self.represent(X)
+
+    def transform(self, X: Any, preprocessing: Any = None) -> FloatArray:
+        """Vectors of new rows."""
+        if self.kind == "auto" and preprocessing is not None:
+            X = preprocessing.transform(X)
+        return self.represent(X).vectors
+
+    def represent(self, X: Any) -> RowVectors:
+        """Vectors and terms of new rows, which any preprocessing has been applied to."""
+        if self.kind == "auto":
+            rows: RowVectors = self.transformer.represent(X)
+            return RowVectors(check_rows(rows.vectors, "transformed X", "features"), rows.terms)
+        if self.kind == "passthrough":
+            return RowVectors(check_rows(X, "X", "features='passthrough'"), None)
+        if self.function is not None:
+            return RowVectors(check_rows(self.function(X), "the output of the callable", "features"), None)
+        return RowVectors(check_rows(self.transformer.transform(X), "transformed X", "features"), None)
+
+    def check_columns(self, X: Any, owner: str) -> None:
+        """Raise if new rows have other columns than the rows fitted on."""
+        names = _column_names(X)
+        if names is not None and self.columns is not None and names != self.columns:
+            raise InvalidInputError(
+                f"X passed to {owner} has the columns {names}, but fit had {self.columns}.\n"
+                "Hint: pass the same columns in the same order."
+            )
+
+    def _saved_state(self) -> dict[str, Any]:
+        # A callable is code, which is never stored.
+        return {name: value for name, value in vars(self).items() if name != "function" or value is None}
+
+    def _after_load(self) -> None:
+        if self.kind == "callable" and not callable(getattr(self, "function", None)):
+            raise InvalidParameterError(
+                "This model was saved with a callable for its features, which is never stored.\n"
+                "Hint: neighboragg.load(path, features=function)."
+            )
+
+
+def _resolve_features(features: Any) -> tuple[str, Any, Callable[[Any], Any] | None]:
+    """Kind, transformer and function that a `features` parameter stands for."""
+    if isinstance(features, str) and features in ("auto", "passthrough"):
+        return features, None, None
+    if hasattr(features, "transform"):
+        return "transformer", features, None
+    if callable(features):
+        return "callable", None, features
+    raise InvalidParameterError(
+        "The 'features' parameter must be 'auto', 'passthrough', a transformer or a callable. "
+        f"Got {features!r} instead."
+    )
+
+
+def _column_names(X: Any) -> list[str] | None:
+    return [str(name) for name in X.columns] if hasattr(X, "columns") else None
