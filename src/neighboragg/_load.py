@@ -74,6 +74,7 @@ def load(
     if features is not None:
         given += [
             Given("features", "TrustedClassifier", "features", features, instead=False),
+            Given("features", "MislabelDetector", "features", features, instead=False),
             Given("features", "Vectorizer", "function", features, instead=False),
         ]
     return read_object(path, given=given, trusted=tuple(trusted), mmap=mmap)

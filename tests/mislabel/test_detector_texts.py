@@ -7,6 +7,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+import neighboragg
 from neighboragg.mislabel import MislabelDetector, find_mislabeled
 
 WORDS = {
@@ -74,6 +75,24 @@ def test_new_texts_are_judged_by_their_words():
     assert detector.n_features_in_ == 1
     assert detector.predict(new, ["cooking", "sports"]).tolist() == [True, True]
     assert detector.predict(new, ["sports", "cooking"]).tolist() == [False, False]
+
+
+def test_a_detector_of_texts_is_saved_and_loaded(tmp_path):
+    detector = MislabelDetector(n_passes=1).fit(TEXTS, LABELS)
+    detector.save(tmp_path / "texts.nagg")
+    again = neighboragg.load(tmp_path / "texts.nagg")
+    new = ["a goal for the team in the cup", "bake it in the oven with butter"]
+    scores = detector.score_reliability(new, ["sports", "sports"])
+    np.testing.assert_array_equal(again.score_reliability(new, ["sports", "sports"]), scores)
+
+
+def test_a_callable_is_passed_again_to_load(tmp_path):
+    X = np.array([[len(text), text.count("o")] for text in TEXTS], dtype=float)
+    detector = MislabelDetector(features=np.sqrt, own_models=False, n_passes=1).fit(X, LABELS)
+    detector.save(tmp_path / "callable.nagg")
+    again = neighboragg.load(tmp_path / "callable.nagg", features=np.sqrt)
+    scores = detector.score_reliability(X[:3] + 1, LABELS[:3])
+    np.testing.assert_array_equal(again.score_reliability(X[:3] + 1, LABELS[:3]), scores)
 
 
 def test_missing_texts_are_empty_ones():

@@ -326,6 +326,12 @@ class MislabelDetector(Savable, BaseEstimator):
         scores = self.score_reliability(X, y, proba=proba)
         return self._rule.flag_new(scores, self.result_.threshold, self._verified_scores)
 
+    def _saved_state(self) -> dict[str, Any]:
+        state = dict(vars(self))
+        if callable(self.features) and not hasattr(self.features, "transform"):
+            del state["features"]  # code, which is never stored
+        return state
+
     def _check_params(self, proba: ArrayLike | None) -> None:
         owner = type(self).__name__
         check_choice(self.reliability, "reliability", owner, choices=RELIABILITIES)
