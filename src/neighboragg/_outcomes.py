@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from neighboragg._inputs import as_column, missing_mask
 from neighboragg._typing import Array, ArrayLike, BoolArray
 from neighboragg._validation import check_same_length
 from neighboragg.exceptions import InvalidInputError
@@ -70,11 +71,16 @@ def check_probability(trust: NDArray[np.float64], owner: str) -> None:
 
 
 def _one_dimensional(values: ArrayLike, name: str, owner: str, minimum: int) -> Array:
-    array = np.asarray(values)
+    array = np.asarray(as_column(values, name, owner))
     if array.ndim != 1:
         raise InvalidInputError(
             f"{name} passed to {owner} must be one-dimensional, one entry per row. Got shape {array.shape}."
         )
     if len(array) < minimum:
         raise InvalidInputError(f"{name} passed to {owner} is empty; at least one row is needed.")
+    if array.dtype.kind == "O" and (missing := missing_mask(array)).any():
+        raise InvalidInputError(
+            f"{name} passed to {owner} is missing in {int(missing.sum())} of {len(array)} rows, first in row "
+            f"{int(missing.argmax())}.\nHint: drop these rows from correct and trust alike."
+        )
     return array

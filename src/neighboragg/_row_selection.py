@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from neighboragg._inputs import as_plain, expand_vectors, is_frame
 from neighboragg._typing import Array, BoolArray, IntArray
 from neighboragg.exceptions import InvalidInputError
 
@@ -27,10 +28,14 @@ def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -
     return held_out
 
 
-def as_rows(X: Any, owner: str) -> Any:
-    """Data frames, sparse matrices and texts as they are, all else as an array with two dimensions."""
-    if sparse.issparse(X) or (hasattr(X, "columns") and hasattr(X, "shape")):
-        return X
+def as_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
+    """Data frames, sparse matrices and texts as they are, all else as an array with two dimensions.
+
+    A column of vectors becomes a column for each of their numbers, unless they are to be kept.
+    """
+    X = as_plain(X, "X", owner)
+    if sparse.issparse(X) or is_frame(X):
+        return X if keep_vectors else expand_vectors(X, "X", owner)
     rows = np.asarray(X)
     if rows.ndim == 1 and not (len(rows) and isinstance(rows[0], str)):
         raise InvalidInputError(

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
+from neighboragg._inputs import as_column, as_plain, expand_vectors, missing_mask, refusal_explained
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
@@ -72,9 +73,17 @@ def check_rows(X: ArrayLike, name: str, owner: str, *, n_features: int | None = 
             "Hint: reduce it first, e.g. TruncatedSVD(100).fit_transform(X), or use TrustedClassifier, "
             "which does so for sparse input."
         )
-    rows = check_array(
-        X, dtype=[np.float64, np.float32], order="C", input_name=name, estimator=owner, ensure_min_samples=0
-    )
+    X = expand_vectors(as_plain(X, name, owner), name, owner)
+    hint = "distances need numbers; neighboragg.features.TabularFeatures().fit_transform(X) makes them of any table."
+    with refusal_explained(X, name, owner, hint):
+        rows = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            order="C",
+            input_name=name,
+            estimator=owner,
+            ensure_min_samples=0,
+        )
     if n_features is not None and rows.shape[1] != n_features:
         raise InvalidInputError(
             f"{name} passed to {owner} has {rows.shape[1]} features, but {n_features} were seen in fit."
@@ -107,7 +116,7 @@ def check_same_kind(labels: Array, classes: Array, name: str, owner: str) -> Non
 
 def check_scores(scores: ArrayLike, name: str, owner: str, *, minimum: int = 1) -> FloatArray:
     """Return a 1-D float64 array without NaN; infinities have a rank and may stay."""
-    values = np.asarray(scores, dtype=np.float64)
+    values = np.asarray(as_column(scores, name, owner), dtype=np.float64)
     if values.ndim != 1:
         raise InvalidInputError(
             f"{name} passed to {owner} must be one-dimensional, one value per row. Got shape {values.shape}."
@@ -124,13 +133,12 @@ def check_scores(scores: ArrayLike, name: str, owner: str, *, minimum: int = 1) 
 
 def check_labels(y: ArrayLike, name: str, owner: str) -> Array:
     """Return class labels as a 1-D array."""
-    labels = column_or_1d(y, warn=True)
-    if labels.dtype.kind == "O" and ((labels == None) | (labels != labels)).any():  # noqa: E711
+    labels = column_or_1d(as_column(y, name, owner), warn=True)
+    if labels.dtype.kind == "O" and (missing := missing_mask(labels)).any():
         raise InvalidInputError(
-            f"{name} passed to {owner} contains missing labels.\nHint: drop the rows without a label."
+            f"{name} passed to {owner} contains missing labels, first in row {int(missing.argmax())}.\n"
+            "Hint: drop the rows without a label."
         )
-    if labels.dtype.kind == "O" and len(labels) and np.array(labels.tolist()).dtype.kind in "biuf":
-        labels = np.array(labels.tolist())  # numbers that came in a column of objects
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InvalidInputError(
             f"{name} passed to {owner} contains NaN or infinity.\nHint: drop the rows without a label."
@@ -153,6 +161,8 @@ def encode_labels(labels: Array, classes: Array, name: str, owner: str) -> IntAr
         lookup = {label: i for i, label in enumerate(classes.tolist())}
         codes = np.array([lookup.get(label, -1) for label in labels.tolist()], dtype=np.intp)
     else:
+        if {labels.dtype.kind, classes.dtype.kind} == {"i", "u"} and (labels >= 0).all():
+            labels = labels.astype(classes.dtype)  # side by side they would become floats and lose digits
         codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1).astype(np.intp)
         codes[classes[codes] != labels] = -1
     if (codes < 0).any():
@@ -169,6 +179,7 @@ def check_proba(
     proba: ArrayLike, name: str, owner: str, *, n_classes: int, n_rows: int | None = None
 ) -> FloatArray:
     """Return probabilities as a float64 array of shape (n, n_classes) whose rows sum to exactly one."""
+    proba = as_plain(proba, name, owner)
     values = check_array(proba, dtype=np.float64, input_name=name, estimator=owner, ensure_min_samples=0)
     if values.shape[1] != n_classes:
         raise InvalidInputError(

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
@@ -23,6 +24,7 @@ from neighboragg._base_classifier import (
     weight_parameter,
 )
 from neighboragg._fitted_rows import copy_share, find_copies, more_than_by_chance, row_hashes
+from neighboragg._inputs import needs_numbers, refusal_explained, refuse_labels_as_column
 from neighboragg._label_leakage import refuse_frozen_parts, refuse_supervised_vectors
 from neighboragg._row_selection import as_rows, holdout_mask, reference_names, row_names, take_rows
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
@@ -173,14 +175,15 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         -------
         self : TrustedClassifier
         """
-        X = as_rows(X, type(self).__name__)
+        X = self._as_rows(X)
         labels = self._check_training(X, y)
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weight is not None:
             check_same_length(labels, "X", weight, "sample_weight", type(self).__name__)
         self.validation_indices_: IntArray | None = None
         if X_val is not None or y_val is not None:
-            self._fit_with_validation(X, labels, weight, X_val, y_val)
+            with self._refusal_explained(X):
+                self._fit_with_validation(X, labels, weight, X_val, y_val)
         elif isinstance(self.estimator, FrozenEstimator):
             raise InvalidInputError(
                 f"{type(self).__name__} got a frozen classifier but no X_val and y_val. Probabilities on the rows "
@@ -191,7 +194,8 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             refuse_frozen_parts(self.estimator, self.features, type(self).__name__)
             self._remember_frames(X)
             way = self._fit_with_holdout if self.cv is None else self._fit_cross_validated
-            way(X, labels, weight)
+            with self._refusal_explained(X):
+                way(X, labels, weight)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -463,6 +467,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
                 f"X and y passed to {owner} must have the same number of rows. "
                 f"Got {X.shape[0]} and {len(labels)}."
             )
+        refuse_labels_as_column(X, labels, owner)
         check_classifier(self.estimator, owner)
         return labels
 
@@ -609,15 +614,25 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         check_is_fitted(self, "method_")
         return self._check_columns(X)
 
+    def _as_rows(self, X: Any) -> Any:
+        # The first step of a Pipeline may know what to do with a column of vectors.
+        return as_rows(X, type(self).__name__, keep_vectors=preprocessing_of(self.estimator) is not None)
+
+    def _refusal_explained(self, X: Any) -> AbstractContextManager[None]:
+        if preprocessing_of(self.estimator) is not None:
+            return nullcontext()
+        return refusal_explained(X, "X", type(self).__name__, needs_numbers(self.estimator))
+
     def _check_columns(self, X: Any) -> Any:
-        X = as_rows(X, type(self).__name__)
+        X = self._as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return X
 
     def _ask(self, X: Any, *, labels: bool) -> tuple[Any, FloatArray, FloatArray]:
         """Labels (None unless wanted), probabilities and vectors of new rows."""
         rows = self._check_rows(X)
-        said = ask(self.estimator_, rows, labels=labels)
+        with self._refusal_explained(rows):
+            said = ask(self.estimator_, rows, labels=labels)
         return said.labels, said.proba, self._vectors(rows, said.inputs)
 
     def _vectors(self, rows: Any, inputs: Any) -> FloatArray:

@@ -1,11 +1,13 @@
 """Columns of a table: their values, and of what kind they are."""
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from neighboragg._inputs import expand_vectors, is_frame, is_missing
 from neighboragg._typing import Array, FloatArray
 from neighboragg.exceptions import InvalidInputError
 
@@ -22,7 +24,7 @@ def is_texts(X: Any) -> bool:
     values = X if isinstance(X, list | tuple) else np.asarray(X)
     if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind not in "OUT"):
         return False
-    return len(values) > 0 and all(isinstance(value, str) or _is_missing(value) for value in values)
+    return len(values) > 0 and all(isinstance(value, str) or is_missing(value) for value in values)
 
 
 def column_kind(column: Array) -> str:
@@ -44,7 +46,8 @@ def read_columns(X: Any) -> list[Array]:
         return [as_strings(X if isinstance(X, list | tuple) else np.asarray(X))]
     if sparse.issparse(X):
         X = X.toarray()
-    if hasattr(X, "columns") and hasattr(X, "shape"):
+    if is_frame(X):
+        X = expand_vectors(X, "X", "TabularFeatures")
         raw = [np.asarray(X[name]) for name in X.columns]
     else:
         array = np.asarray(X)
@@ -61,7 +64,8 @@ def _typed(column: Array) -> Array:
     if column.dtype.kind in "biuf":
         return column.astype(np.float64)
     if column.dtype.kind in "mM":
-        return np.where(np.isnat(column), np.nan, column.astype(np.int64).astype(np.float64))
+        seconds = column.astype(f"{column.dtype.kind}8[us]").astype(np.int64) / 1e6
+        return np.where(np.isnat(column), np.nan, seconds)
     try:
         return _object_to_float(column)
     except (TypeError, ValueError):
@@ -73,19 +77,19 @@ def _object_to_float(column: Array) -> Array:
     if column.dtype.kind in "US" or any(isinstance(value, str) for value in column[:100]):
         raise ValueError
     # None, pandas.NA and the like differ from themselves or have no truth value: missing.
-    return np.array([np.nan if _is_missing(value) else float(value) for value in column])
+    return np.array([np.nan if is_missing(value) else _as_float(value) for value in column])
 
 
-def _is_missing(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except TypeError:
-        return True
+def _as_float(value: Any) -> float:
+    """A number, or the seconds of a point in time; one without a time zone is taken as UTC."""
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    return float(value)
 
 
 def as_strings(column: Any) -> Array:
     """Values as text, missing ones as the empty string."""
-    return np.array(["" if _is_missing(value) else str(value) for value in column], dtype=object)
+    return np.array(["" if is_missing(value) else str(value) for value in column], dtype=object)
 
 
 def as_numbers(column: Array, position: int) -> FloatArray:

@@ -9,7 +9,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from neighboragg._base_classifier import check_classifier
+from neighboragg._base_classifier import check_classifier, preprocessing_of
+from neighboragg._inputs import (
+    needs_numbers,
+    refusal_explained,
+    refuse_labels_as_column,
+)
 from neighboragg._row_selection import take_rows
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._validation import (
@@ -215,13 +220,14 @@ class MislabelDetector(Savable, BaseEstimator):
         owner = type(self).__name__
         self._rule = as_rule(self.flag, owner)
         self._check_params(proba)
-        rows = read_rows(X, owner)
+        rows = read_rows(X, owner, keep_vectors=preprocessing_of(self.estimator) is not None)
         self.n_features_in_ = width(rows)
         self._vectorizer = Vectorizer(self.features)
         # Without labels: vectors that had seen them would vouch for them.
         vectors, terms = self._vectorizer.fit_represent(rows, None)
         check_vectors(vectors, owner)
         self.classes_, codes = check_classes(y, vectors, owner)
+        refuse_labels_as_column(rows, self.classes_[codes], owner)
         n, n_classes = len(codes), len(self.classes_)
         is_verified = check_verified(verified, n, owner)
         self._rule.check(is_verified)
@@ -286,7 +292,7 @@ class MislabelDetector(Savable, BaseEstimator):
         """
         check_is_fitted(self, "result_")
         owner = type(self).__name__
-        rows = read_rows(X, owner)
+        rows = read_rows(X, owner, keep_vectors=preprocessing_of(self.estimator) is not None)
         self._vectorizer.check_columns(rows, owner)
         if width(rows) != self.n_features_in_:
             raise InvalidInputError(
@@ -362,13 +368,14 @@ class MislabelDetector(Savable, BaseEstimator):
 
     def _cross_validate(self, rows: Any, codes: IntArray, folds: Array) -> CrossFitted:
         owner = type(self).__name__
-        fitted = cross_fit(
-            lambda n: clone(self.estimator),
-            lambda chosen: take_rows(rows, chosen),
-            self.classes_[codes],
-            self.classes_,
-            fold_splits(folds),
-        )
+        with refusal_explained(rows, "X", owner, needs_numbers(self.estimator)):
+            fitted = cross_fit(
+                lambda n: clone(self.estimator),
+                lambda chosen: take_rows(rows, chosen),
+                self.classes_[codes],
+                self.classes_,
+                fold_splits(folds),
+            )
         checked = check_proba(
             fitted.proba, "the output of predict_proba", owner, n_classes=len(self.classes_)
         )

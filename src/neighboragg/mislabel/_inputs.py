@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from neighboragg._inputs import as_plain
 from neighboragg._row_selection import as_rows
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._validation import check_labels, check_same_length
@@ -13,9 +14,13 @@ from neighboragg.features import as_strings, is_texts
 __all__ = ["check_classes", "check_groups", "check_vectors", "check_verified", "read_rows", "width"]
 
 
-def read_rows(X: Any, owner: str) -> Any:
+def read_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
     """Data frames and sparse matrices as they are, texts as an array of strings, all else as a 2-D array."""
-    rows = as_strings(np.asarray(X, dtype=object)) if is_texts(X) else as_rows(X, owner)
+    X = as_plain(X, "X", owner)
+    if is_texts(X):
+        rows = as_strings(np.asarray(X, dtype=object))
+    else:
+        rows = as_rows(X, owner, keep_vectors=keep_vectors)
     if not rows.shape[0]:
         raise InvalidInputError(f"X passed to {owner} has no rows.")
     return rows
