@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from neighboragg._typing import Array, BoolArray
-from neighboragg.exceptions import InvalidInputError, NeighborAggError
+from neighboragg.exceptions import InvalidInputError, NeighborAggError, NotNumericError
 
 __all__ = [
     "as_column",
@@ -112,7 +112,7 @@ def refusal_explained(X: Any, name: str, owner: str, hint: str) -> Iterator[None
         if found is None:
             raise
         row, column, value = found
-        raise InvalidInputError(
+        raise NotNumericError(
             f"{name} passed to {owner} contains {value!r}, which is not a number, in row {row} of column {column!r} "
             f"({error}).\nHint: {hint}"
         ) from error

@@ -14,6 +14,7 @@ __all__ = [
     "MissingExtraError",
     "NeighborAggError",
     "NotCalibratedError",
+    "NotNumericError",
     "TrustWarning",
     "UntrustedTypeError",
 ]
@@ -29,6 +30,10 @@ class InvalidParameterError(NeighborAggError, ValueError):
 
 class InvalidInputError(NeighborAggError, ValueError):
     """Data (rows, labels, probabilities) that cannot be used as given."""
+
+
+class NotNumericError(InvalidInputError, TypeError):
+    """A value that is not a number where only numbers can be used."""
 
 
 class NotCalibratedError(NeighborAggError, NotFittedError):

@@ -81,7 +81,10 @@ def test_correct_that_is_not_boolean(metric):
     hint = "Hint: pass y_pred == y_true."
     assert message_of(function, [1.0, 0.0], [0.1, 0.2]) == f"{expected} Got dtype float64.\n{hint}"
     assert message_of(function, ["yes", "no"], [0.1, 0.2]) == f"{expected} Got dtype <U3.\n{hint}"
-    assert message_of(function, [True, None], [0.1, 0.2]) == f"{expected} Got dtype object.\n{hint}"
+    assert message_of(function, [True, None], [0.1, 0.2]) == (
+        f"correct passed to {name} is missing in 1 of 2 rows, first in row 1.\n"
+        "Hint: drop these rows from correct and trust alike."
+    )
     assert message_of(function, [0, 1, 2], [0.1, 0.2, 0.3]) == f"{expected} Row 2 is 2.\n{hint}"
     assert message_of(function, [-1, 1, 1], [0.1, 0.2, 0.3]) == f"{expected} Row 0 is -1.\n{hint}"
 

@@ -397,7 +397,7 @@ def test_missing_labels_are_named(blobs, missing):
     y = blobs.y.astype(object)
     y[4] = missing
     assert message_of(InvalidInputError, find_mislabeled, blobs.X, y) == (
-        "y passed to MislabelDetector contains missing labels.\nHint: drop the rows without a label."
+        "y passed to MislabelDetector contains missing labels, first in row 4.\nHint: drop the rows without a label."
     )
 
 
