@@ -2,12 +2,13 @@
 
 import json
 import zipfile
+from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
 from neighboragg.persistence._file import MalformedError
 
-__all__ = ["check_archive"]
+__all__ = ["check_archive", "functions_in_partials"]
 
 # Sparse matrices are compressed by SciPy and may hold few distinct numbers; more than this is not believed.
 LARGEST_RATIO = 200
@@ -40,9 +41,34 @@ def _ratio(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> int:
     return -(-unpacked // max(1, entry.file_size))
 
 
+def functions_in_partials(content: bytes) -> set[str]:
+    """Names of what the partial calls within an archive call, whatever it is."""
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        schema = json.loads(archive.read("schema.json"))
+    found = set()
+    for node in _nodes(schema):
+        if node.get("__loader__") == "PartialNode":
+            inner = node["content"]["func"]
+            plain = inner["__loader__"] == "FunctionNode"
+            found.add(
+                f"{inner['__module__']}.{inner['__class__']}" if plain else "something that is no function"
+            )
+    return found
+
+
 def _referred_to(schema: Any, sizes: dict[str, int]) -> int:
     """Bytes of all parts that the nodes of a schema read; nodes with one id are read once."""
     total, seen = 0, set()
+    for node in _nodes(schema):
+        key = (node.get("__id__"), node.get("file"))
+        if isinstance(key[1], str) and (key[0] is None or str(key) not in seen):
+            seen.add(str(key))
+            total += sizes.get(key[1], 0)
+    return total
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every dict within a schema, however deep."""
     stack = [schema]
     while stack:
         node = stack.pop()
@@ -50,8 +76,4 @@ def _referred_to(schema: Any, sizes: dict[str, int]) -> int:
             stack.extend(node)
         elif isinstance(node, dict):
             stack.extend(node.values())
-            key = (node.get("__id__"), node.get("file"))
-            if isinstance(key[1], str) and (key[0] is None or str(key) not in seen):
-                seen.add(str(key))
-                total += sizes.get(key[1], 0)
-    return total
+            yield node

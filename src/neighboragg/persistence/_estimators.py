@@ -8,28 +8,18 @@ from numpy.typing import NDArray
 
 from neighboragg._optional import import_extra
 from neighboragg.exceptions import FileFormatError, InvalidParameterError, UntrustedTypeError
-from neighboragg.persistence._archive import check_archive
+from neighboragg.persistence._archive import check_archive, functions_in_partials
 from neighboragg.persistence._file import MalformedError
-from neighboragg.persistence._nodes import BALL_TREE, DECISION_TREE, HISTOGRAM_TREE, KD_TREE, secure_nodes
-
-__all__ = ["TRUSTED_TYPES", "dump_estimator", "load_estimator"]
-
-TRUSTED_TYPES: tuple[str, ...] = (
-    # Compiled search structures: their content is checked or rebuilt after loading.
-    DECISION_TREE,
-    HISTOGRAM_TREE,
-    KD_TREE,
-    BALL_TREE,
-    "sklearn.calibration._CalibratedClassifier",
-    "sklearn.calibration._SigmoidCalibration",
-    "sklearn.calibration._TemperatureScaling",
-    "sklearn.compose._column_transformer.make_column_selector",
-    "sklearn.metrics._dist_metrics.EuclideanDistance64",
-    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-    "sklearn.utils._bunch.Bunch",
+from neighboragg.persistence._nodes import secure_nodes
+from neighboragg.persistence._trusted import (
+    PARTIAL,
+    SCIKIT_FUNCTIONS,
+    TRUSTED_TYPES,
+    short_names,
+    spelled_out,
 )
-"""Types of scikit-learn, beside those skops trusts itself, that :func:`load_estimator` always loads."""
+
+__all__ = ["dump_estimator", "load_estimator", "untrusted_types"]
 
 _REMEDY = "pass the estimator again instead of loading it"
 
@@ -99,7 +89,7 @@ def load_estimator(data: NDArray[np.uint8], *, trusted: Sequence[str] = ()) -> A
         Bytes of the saved estimator.
     trusted : sequence of str, default=()
         Full names of types and functions that may be loaded, beside those skops trusts itself and
-        :data:`TRUSTED_TYPES`.
+        :data:`TRUSTED_TYPES`. "xgboost", "lightgbm" and "catboost" stand for the estimators of these libraries.
 
     Returns
     -------
@@ -151,13 +141,13 @@ def load_estimator(data: NDArray[np.uint8], *, trusted: Sequence[str] = ()) -> A
     try:
         check_archive(content)
         reported = io.get_untrusted_types(data=content)
+        unknown = _unknown(content, reported, spelled_out(trusted))
     except Exception as error:
         raise _cannot_load(error) from error
-    unknown = [name for name in reported if name not in TRUSTED_TYPES and name not in trusted]
     if unknown:
         raise UntrustedTypeError(
             f"The saved estimator contains types that are not known to be safe: {', '.join(unknown)}.\n"
-            f"Hint: if each of these is what you expect, pass trusted={unknown!r}; or {_REMEDY}."
+            f"Hint: if each of these is what you expect, pass trusted={short_names(unknown)!r}; or {_REMEDY}."
         )
     try:
         estimator = io.loads(content, trusted=reported)
@@ -165,6 +155,20 @@ def load_estimator(data: NDArray[np.uint8], *, trusted: Sequence[str] = ()) -> A
     except Exception as error:
         raise _cannot_load(error) from error
     return estimator
+
+
+def untrusted_types(data: NDArray[np.uint8]) -> list[str]:
+    """Return the types within a saved estimator that loading will want the caller's word for."""
+    content = data.tobytes()
+    return _unknown(content, _skops("Saving an estimator").get_untrusted_types(data=content), set())
+
+
+def _unknown(content: bytes, reported: Sequence[str], trusted: set[str]) -> list[str]:
+    known = {*TRUSTED_TYPES, *trusted}
+    # A partial can hold any function: it is as harmless as that is, and by itself not at all.
+    if functions_in_partials(content) <= {*SCIKIT_FUNCTIONS, *trusted}:
+        known.add(PARTIAL)
+    return [name for name in reported if name not in known]
 
 
 def _skops(purpose: str) -> Any:

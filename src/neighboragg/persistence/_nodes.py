@@ -12,6 +12,8 @@ from types import MethodType, ModuleType
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.interpolate import BSpline
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -22,14 +24,11 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.svm import SVC, NuSVC
 
 from neighboragg._typing import BoolArray, IntArray
 from neighboragg.persistence._file import MalformedError
-
-DECISION_TREE = "sklearn.tree._tree.Tree"
-HISTOGRAM_TREE = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
-KD_TREE = "sklearn.neighbors._kd_tree.KDTree"
-BALL_TREE = "sklearn.neighbors._ball_tree.BallTree"
+from neighboragg.persistence._trusted import BALL_TREE, DECISION_TREE, HISTOGRAM_TREE, KD_TREE, SPLINE
 
 # These check X once, at the top, and their trees not again.
 _ENSEMBLES = (
@@ -54,6 +53,12 @@ def secure_nodes(estimator: Any) -> None:
             _check_widths(item, "estimators_")
         elif isinstance(item, _HISTOGRAM_ENSEMBLES):
             _check_widths(item, "_predictors")
+        elif isinstance(item, (SVC, NuSVC)):
+            _check_support_vectors(item)
+        elif {"_fit_X", "_fit_method"} <= _attributes(item).keys():
+            _check_neighbors(item)
+        elif sparse.issparse(item):
+            item.check_format(full_check=True)
         elif _type_name(_attributes(item).get("tree_")) == DECISION_TREE:
             _check_widths(item, "tree_")
 
@@ -97,8 +102,18 @@ def _check_widths(owner: Any, attribute: str) -> None:
             _require(item.n_features == width, f"a tree of {type(owner).__name__} has other features")
         elif name == HISTOGRAM_TREE:
             _require(isinstance(width, int), f"{type(owner).__name__} has no number of features")
-            columns = _attributes(item)["nodes"]["feature_idx"]
-            _require(columns.max() < width, f"a tree of {type(owner).__name__} reads a missing feature")
+            nodes = _attributes(item)["nodes"]
+            _require(
+                nodes["feature_idx"].max() < width,
+                f"a tree of {type(owner).__name__} reads a missing feature",
+            )
+            asked = nodes["feature_idx"][(nodes["is_leaf"] == 0) & (nodes["is_categorical"] != 0)]
+            if len(asked):
+                known = np.asarray(_attributes(owner)["_bin_mapper"].is_categorical_)
+                _require(
+                    known.shape == (width,) and known.astype(bool)[asked].all(),
+                    f"a tree of {type(owner).__name__} reads categories of a number",
+                )
 
 
 def _check_decision_tree(tree: Any) -> None:
@@ -155,9 +170,67 @@ def _rebuild(index: Any) -> None:
     index.__init__(rows, leaf_size=state[4], metric=metric, sample_weight=weights)
 
 
+def _rebuild_spline(spline: Any) -> None:
+    """Make a spline anew from its knots, which checks that there are as many as it needs."""
+    made = BSpline(spline.t, spline.c, spline.k, spline.extrapolate, spline.axis)
+    vars(spline).update(vars(made))
+
+
+def _check_neighbors(owner: Any) -> None:
+    """Raise unless the rows, the labels and the index of a neighbor search are of each other."""
+    has = _attributes(owner)
+    rows, name = has["_fit_X"], type(owner).__name__
+    if rows is None:
+        return
+    n = rows.shape[0]
+    _require(rows.ndim == 2 and has.get("n_samples_fit_") == n, f"{name} has other rows than it says")
+    precomputed = has.get("metric") == "precomputed" or has.get("effective_metric_") == "precomputed"
+    _require(
+        precomputed or has.get("n_features_in_") == rows.shape[1], f"{name} has other features than it says"
+    )
+    _require(not sparse.issparse(rows) or rows.format == "csr", f"{name} has rows of another kind")
+    _require(sparse.issparse(rows) or rows.dtype.kind in "fiub", f"{name} has rows that are not numbers")
+    if has.get("_tree") is not None:
+        _require(has["_tree"].data.shape == rows.shape, f"{name} has an index of other rows")
+    if "_y" in has:
+        labels = np.asarray(has["_y"])
+        _require(len(labels) == n, f"{name} has other labels than rows")
+        if "classes_" in has:
+            classes = has["classes_"] if has.get("outputs_2d_") else [has["classes_"]]
+            columns = labels.reshape(n, -1).T
+            _require(
+                labels.dtype.kind in "iu" and len(classes) == len(columns), f"{name} has labels of no class"
+            )
+            for known, column in zip(classes, columns, strict=True):
+                _require(((column >= 0) & (column < len(known))).all(), f"{name} has labels of no class")
+
+
+def _check_support_vectors(owner: Any) -> None:
+    """Raise unless a support vector machine has the vectors, weights and offsets that its classes need."""
+    has = _attributes(owner)
+    if "support_vectors_" not in has:
+        return  # not fitted
+    vectors, counts = has["support_vectors_"], np.asarray(has["_n_support"])
+    n_classes = len(has["classes_"])
+    n_pairs = n_classes * (n_classes - 1) // 2
+    _require(counts.shape == (n_classes,) and (counts >= 0).all(), "an SVC has other classes than it says")
+    n = int(counts.sum())
+    _require(np.shape(has["support_"]) == (n,), "an SVC has other support vectors than it says")
+    dual = has["_dual_coef_"]
+    _require(dual.shape == (n_classes - 1, n), "an SVC has other weights than support vectors")
+    _require(np.shape(has["_intercept_"]) == (n_pairs,), "an SVC has other offsets than pairs of classes")
+    for name in ("_probA", "_probB"):
+        _require(np.shape(has[name]) in ((0,), (n_pairs,)), "an SVC has other offsets than pairs of classes")
+    if has["kernel"] != "precomputed":
+        width = has["n_features_in_"]
+        _require(vectors.shape == (n, width), "an SVC has other support vectors than it says")
+        _require(tuple(has["shape_fit_"])[1:] == (width,), "an SVC has other features than it says")
+
+
 _SECURE: dict[str, Callable[[Any], None]] = {
     DECISION_TREE: _check_decision_tree,
     HISTOGRAM_TREE: _check_histogram_tree,
     KD_TREE: _rebuild,
     BALL_TREE: _rebuild,
+    SPLINE: _rebuild_spline,
 }

@@ -10,6 +10,7 @@ import inspect
 import math
 import os
 import platform
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -19,11 +20,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from neighboragg._typing import Array
-from neighboragg.exceptions import FileFormatError, InvalidParameterError, NeighborAggError
-from neighboragg.persistence._estimators import dump_estimator, load_estimator
+from neighboragg.exceptions import FileFormatError, InvalidParameterError, NeighborAggError, TrustWarning
+from neighboragg.persistence._estimators import dump_estimator, load_estimator, untrusted_types
 from neighboragg.persistence._file import DTYPES, FORMAT, MalformedError, read_file, write_file
 from neighboragg.persistence._stored import KINDS, Stored
 from neighboragg.persistence._text import read_text, write_text
+from neighboragg.persistence._trusted import short_names
 
 __all__ = ["Given", "read_object", "write_object"]
 
@@ -59,6 +61,13 @@ def write_object(path: str | os.PathLike[str], item: Stored, *, omit: Sequence[s
         "root": root,
     }
     write_file(path, document, writer.tensors)
+    if writer.untrusted:
+        warnings.warn(
+            f"This {writer.owner} holds {', '.join(sorted(writer.untrusted))}, which load takes only on your word.\n"
+            f"Hint: neighboragg.load(path, trusted={short_names(writer.untrusted)!r}).",
+            TrustWarning,
+            stacklevel=3,
+        )
 
 
 def read_object(
@@ -105,6 +114,7 @@ class _Writer:
         self.owner, self.omit = owner, omit
         self.tensors: dict[str, Array] = {}
         self.objects: list[dict[str, Any]] = []
+        self.untrusted: set[str] = set()
         # With the value itself, so that no other gets its id.
         self.known: dict[int, tuple[Any, dict[str, Any]]] = {}
 
@@ -164,7 +174,9 @@ class _Writer:
         if isinstance(value, (Stored, type)) or not estimator:
             name = f"{type(value).__module__}.{type(value).__qualname__}"
             raise self.error(path, f"is of the type {name}, which neighboragg does not know")
-        return {"$estimator": self.tensor(dump_estimator(value), path)}
+        data = dump_estimator(value)
+        self.untrusted |= set(untrusted_types(data))
+        return {"$estimator": self.tensor(data, path)}
 
     def array(self, value: Array, path: tuple[str, ...]) -> dict[str, Any]:
         if value.dtype.kind in "UO":
