@@ -1,18 +1,21 @@
 """Trees whose nodes point where no fit would: refused on loading, before they can be followed."""
 
+from copy import deepcopy
 from functools import partial
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
-from sklearn.neighbors import KernelDensity, KNeighborsClassifier
+from sklearn.neighbors import KDTree, KernelDensity, KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, SplineTransformer, StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from neighboragg.exceptions import FileFormatError
@@ -124,7 +127,7 @@ def boosting():
         ("right", 0, 1, "a tree has a node with two parents"),
         ("feature_idx", 0, -1, "a tree reads a missing feature"),
         ("feature_idx", 0, 4, "a tree of HistGradientBoostingClassifier reads a missing feature"),
-        ("is_categorical", 0, 1, "a tree reads missing categories"),
+        ("is_categorical", 0, 1, "a tree of HistGradientBoostingClassifier reads categories of a number"),
     ],
 )
 def test_histogram_trees(boosting, field, position, value, reason):
@@ -204,3 +207,81 @@ def test_every_place_is_reached():
 def test_code_is_not_entered():
     items = list(_reachable([np.mean, len, test_code_is_not_entered, np, BaseEstimator, "text", 1.5, None]))
     assert len(items) == 1
+
+
+NEIGHBORS = KNeighborsClassifier(2, algorithm="brute").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"_y": Y[:-1]}, "KNeighborsClassifier has other labels than rows"),
+        ({"_y": Y + 10**6}, "KNeighborsClassifier has labels of no class"),
+        ({"_y": Y - 1}, "KNeighborsClassifier has labels of no class"),
+        ({"_y": Y * 1.0}, "KNeighborsClassifier has labels of no class"),
+        ({"classes_": np.array([0])}, "KNeighborsClassifier has labels of no class"),
+        ({"_fit_X": X[:-1]}, "KNeighborsClassifier has other rows than it says"),
+        ({"n_samples_fit_": 10**9}, "KNeighborsClassifier has other rows than it says"),
+        ({"_fit_X": X[:, :2].copy()}, "KNeighborsClassifier has other features than it says"),
+        ({"_fit_X": X.astype(str)}, "KNeighborsClassifier has rows that are not numbers"),
+        ({"_tree": KDTree(X[:9])}, "KNeighborsClassifier has an index of other rows"),
+    ],
+)
+def test_neighbors_whose_arrays_do_not_match(changes, reason):
+    forged = deepcopy(NEIGHBORS)
+    vars(forged).update(changes)
+    assert malformed(forged) == reason
+
+
+def test_several_outputs_of_neighbors_are_right():
+    both = np.column_stack([Y, Y > 0])
+    loaded = load_estimator(dump_estimator(KNeighborsClassifier(2).fit(X, both)))
+    assert loaded.predict(X).shape == both.shape
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
+def test_sparse_rows_with_positions_outside(kind):
+    rows = kind(X)
+    forged = KNeighborsClassifier(2).fit(rows, Y)
+    forged._fit_X.indices[3] = 10**8
+    with pytest.raises(FileFormatError, match="cannot be restored"):
+        load_estimator(dump_estimator(forged))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (
+            {"_n_support": np.array([10**6, 1, 1], dtype=np.int32)},
+            "an SVC has other support vectors than it says",
+        ),
+        ({"_n_support": np.array([1, 1], dtype=np.int32)}, "an SVC has other classes than it says"),
+        ({"support_": np.arange(3, dtype=np.int32)}, "an SVC has other support vectors than it says"),
+        ({"support_vectors_": np.zeros((2, 4))}, "an SVC has other support vectors than it says"),
+        ({"_dual_coef_": np.zeros((1, 1))}, "an SVC has other weights than support vectors"),
+        ({"_intercept_": np.zeros(1)}, "an SVC has other offsets than pairs of classes"),
+        ({"_probA": np.zeros(1)}, "an SVC has other offsets than pairs of classes"),
+        ({"shape_fit_": (200, 999)}, "an SVC has other features than it says"),
+    ],
+)
+def test_support_vectors_that_do_not_match(changes, reason):
+    forged = SVC().fit(X, Y)
+    vars(forged).update(changes)
+    assert malformed(forged) == reason
+
+
+def test_categories_of_a_number():
+    boosting = HistGradientBoostingClassifier(max_iter=1).fit(X, Y)
+    for trees in boosting._predictors:
+        for tree in trees:
+            tree.nodes["is_categorical"] = 1
+            tree.nodes["bitset_idx"] = 0
+            tree.raw_left_cat_bitsets = tree.binned_left_cat_bitsets = np.zeros((1, 8), dtype=np.uint32)
+    assert malformed(boosting) == "a tree of HistGradientBoostingClassifier reads categories of a number"
+
+
+def test_a_spline_without_enough_knots():
+    forged = SplineTransformer().fit(X)
+    forged.bsplines_[0].t = forged.bsplines_[0].t[:3]
+    with pytest.raises(FileFormatError, match="cannot be restored"):
+        load_estimator(dump_estimator(forged))

@@ -17,13 +17,12 @@ LARGEST_RATIO = 200
 def check_archive(content: bytes) -> None:
     """Raise if an archive of skops, which compresses nothing itself, would unpack to more than it can need."""
     with zipfile.ZipFile(BytesIO(content)) as archive:
-        sizes = {}
-        for entry in archive.infolist():
-            if entry.compress_type != zipfile.ZIP_STORED:
-                raise MalformedError("its archive is compressed, which no saving does")
-            sizes[entry.filename] = entry.file_size * _ratio(archive, entry)
-        if sum(entry.file_size for entry in archive.infolist()) > len(content):
+        entries = archive.infolist()
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+            raise MalformedError("its archive is compressed, which no saving does")
+        if sum(entry.file_size for entry in entries) > len(content):
             raise MalformedError("the parts of its archive are larger than the whole")
+        sizes = {entry.filename: entry.file_size * _ratio(archive, entry) for entry in entries}
         if _referred_to(json.loads(archive.read("schema.json")), sizes) > LARGEST_RATIO * len(content):
             raise MalformedError("it refers to the same part of its archive again and again")
 
