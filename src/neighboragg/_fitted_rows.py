@@ -1,64 +1,95 @@
 """Rows that a model has been fitted on, found again among others by their vectors."""
 
-from dataclasses import dataclass
+import warnings
 
 import numpy as np
 from scipy.stats import binom
 
 from neighboragg._binomial import upper_limit
-from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
+from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg.exceptions import FittedRowsWarning
+from neighboragg.persistence import Stored, require
 
-__all__ = ["Copies", "copy_share", "find_copies", "more_than_by_chance", "row_hashes"]
+__all__ = ["FittedRows"]
 
 # Probability of crying wolf, and of underestimating how often rows are equal by chance.
 TAIL = 1e-3
+# Up to this share of equal rows among those of fit, a row equal to one of them is taken to be that row itself.
+COMMON_COPIES = 0.01
 
 
-@dataclass(frozen=True)
-class Copies:
-    """For each row the first of the equal rows in sorted order, and how many there are."""
+class FittedRows(Stored):
+    """What is needed to know rows of fit again.
 
-    first: IntArray
-    count: IntArray
+    Parameters
+    ----------
+    vectors : ndarray of shape (n, n_features)
+    codes : ndarray of int of shape (n,)
+        Class of each row, as a position in the class axis.
+    """
 
-    @property
-    def found(self) -> BoolArray:
-        """Which rows have an equal one."""
-        return self.count > 0
+    def __init__(self, vectors: FloatArray, codes: IntArray) -> None:
+        hashes = _row_hashes(vectors)
+        self.positions = np.argsort(hashes, kind="stable")
+        self.hashes = hashes[self.positions]
+        self.codes = codes[self.positions]
+        self.share_of_copies = _share_of_copies(self.hashes)
+
+    def find(self, vectors: FloatArray, owner: str, codes: IntArray | None = None) -> IntArray | None:
+        """For each row the position of the row of fit that it is itself, or -1; None if there is none.
+
+        Warns if more rows are copies than rows of fit are copies of each other. Where those often are, an equal row
+        may well be another one, and counts as the row itself only when labels are judged, given as `codes`: there
+        it could confirm its own label.
+        """
+        queries = _row_hashes(vectors)
+        first = np.searchsorted(self.hashes, queries, side="left")
+        count = np.searchsorted(self.hashes, queries, side="right") - first
+        n_copies = int((count > 0).sum())
+        if n_copies and self._more_than_by_chance(n_copies, len(vectors)):
+            warnings.warn(
+                f"{n_copies} of {len(vectors)} rows passed to {owner} ({n_copies / len(vectors):.0%}) are exact "
+                "copies of rows it was fitted on. The classifier has seen them, so their trust looks better than "
+                "that of new rows.\n"
+                "Hint: pass rows that took no part in fit; neighboragg.find_mislabeled judges the labels of "
+                "fitted rows.",
+                FittedRowsWarning,
+                stacklevel=4,
+            )
+        if not n_copies or (codes is None and self.share_of_copies > COMMON_COPIES):
+            return None
+        chosen = np.minimum(first, len(self.positions) - 1)
+        if codes is not None:
+            for row in np.flatnonzero(count > 1):
+                twins = np.arange(first[row], first[row] + count[row])
+                chosen[row] = twins[(self.codes[twins] == codes[row]).argmax()]
+        return np.where(count > 0, self.positions[chosen], -1)
+
+    def _more_than_by_chance(self, n_copies: int, n_rows: int) -> bool:
+        n = len(self.hashes)
+        chance = float(upper_limit(round(self.share_of_copies * n), n, TAIL))
+        return bool(binom.sf(n_copies - 1, n_rows, chance) < TAIL)
+
+    def _after_load(self) -> None:
+        n = len(self.hashes)
+        require(
+            n > 0 and self.positions.shape == self.codes.shape == (n,), "its rows of fit have no one length"
+        )
+        require((np.sort(self.positions) == np.arange(n)).all(), "its rows of fit are not numbered")
 
 
-def row_hashes(vectors: FloatArray) -> Array:
+def _row_hashes(vectors: FloatArray) -> Array:
     """A 64-bit number for each row, the same for equal rows.
 
     In single precision, so that sums in another order, as in a batch of another size, do not matter.
     """
-    rounded = np.ascontiguousarray(vectors, dtype=np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
-    bits = rounded.view(np.uint32).astype(np.uint64)
-    total = np.zeros(len(bits), dtype=np.uint64)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # sums wrap around; values beyond single precision are all alike
+        rounded = np.ascontiguousarray(vectors, dtype=np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
+        bits = rounded.view(np.uint32).astype(np.uint64)
+        total = np.zeros(len(bits), dtype=np.uint64)
         for column in range(bits.shape[1]):
             total += _mixed(bits[:, column] + (np.uint64(column + 1) << np.uint64(32)))
     return total.view(np.int64)
-
-
-def find_copies(hashes: Array, known: Array) -> Copies:
-    """Where each hash is in the sorted hashes of the known rows."""
-    first = np.searchsorted(known, hashes, side="left")
-    return Copies(first, np.searchsorted(known, hashes, side="right") - first)
-
-
-def copy_share(known: Array) -> float:
-    """Share of the known rows, as sorted hashes, that are equal to another of them."""
-    same = known[1:] == known[:-1]
-    return float((np.append(same, False) | np.append(False, same)).mean())
-
-
-def more_than_by_chance(n_copies: int, n_rows: int, share: float, n_known: int) -> bool:
-    """Whether more rows are copies of known ones than known rows are copies of each other."""
-    if not n_copies:
-        return False
-    chance = float(upper_limit(round(share * n_known), n_known, TAIL))
-    return bool(binom.sf(n_copies - 1, n_rows, chance) < TAIL)
 
 
 def _mixed(x: Array) -> Array:
@@ -66,3 +97,9 @@ def _mixed(x: Array) -> Array:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+def _share_of_copies(hashes: Array) -> float:
+    """Share of the rows, as sorted hashes, that are equal to another of them."""
+    same = hashes[1:] == hashes[:-1]
+    return float((np.append(same, False) | np.append(False, same)).mean())

@@ -1,6 +1,5 @@
 """TrustedClassifier: a classifier that also says how far each of its predictions can be trusted."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -10,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -23,11 +21,12 @@ from neighboragg._base_classifier import (
     preprocessing_of,
     weight_parameter,
 )
-from neighboragg._fitted_rows import copy_share, find_copies, more_than_by_chance, row_hashes
+from neighboragg._fitted_rows import FittedRows
 from neighboragg._inputs import needs_numbers, refusal_explained, refuse_labels_as_column
 from neighboragg._label_leakage import refuse_frozen_parts, refuse_supervised_vectors
-from neighboragg._row_selection import as_rows, holdout_mask, reference_names, row_names, take_rows
+from neighboragg._row_selection import as_rows, reference_names, row_names, take_rows
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
+from neighboragg._unseen_rows import hold_out, out_of_fold
 from neighboragg._validation import (
     check_labels,
     check_proba,
@@ -36,17 +35,13 @@ from neighboragg._validation import (
     check_same_length,
     encode_labels,
 )
-from neighboragg.crossfit import cross_fit
-from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features import Vectorizer
 from neighboragg.methods import Explanation, NeighborAgg, RowValues, TrustMethod
 from neighboragg.persistence import Savable, require, write_object
 from neighboragg.report import TrustReport, summarize_trust
 
 __all__ = ["TrustedClassifier"]
-
-# Up to this share of equal rows among those of fit, a row equal to one of them is taken to be that row itself.
-COMMON_COPIES = 0.01
 
 
 def _has_neighbors(name: str) -> Callable[["TrustedClassifier"], bool]:
@@ -384,8 +379,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         >>> from neighboragg import TrustedClassifier
         >>> X, y = load_digits(return_X_y=True)
         >>> model = TrustedClassifier(GaussianNB(), random_state=0).fit(X[:900], y[:900])
-        >>> report = model.report(X[900:], y[900:], n_resamples=50)
-        >>> kept = report.to_dict()["coverage_at_risk"][-1]
+        >>> kept = model.report(X[900:], y[900:], n_resamples=50).to_dict()["coverage_at_risk"][-1]
         >>> bool(kept["trust"] > kept["confidence"] + 0.2)
         True
         """
@@ -434,6 +428,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             return  # a parameter of another estimator, not fitted
         require(isinstance(self._vectorizer, Vectorizer), "its rows do not become vectors")
         require(isinstance(self.method_, TrustMethod), "it has no trust method")
+        require(isinstance(self._fitted_rows, FittedRows), "its rows of fit cannot be known again")
         require(
             np.array_equal(self.classes_, self.method_.classes_), "its classes are not those of its method"
         )
@@ -489,38 +484,16 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     def _fit_with_holdout(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
         owner = type(self).__name__
         fraction = check_real(self.validation_fraction, "validation_fraction", owner, low=0, high=1)
-        codes = np.unique(labels, return_inverse=True)[1]
-        held_out = holdout_mask(codes, fraction, check_random_state(self.random_state))
-        train, val = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-        if not len(val):
-            raise InvalidInputError(
-                f"{owner} cannot hold out validation rows: n_samples={len(labels)} and no class has two.\n"
-                "Hint: pass more rows, or X_val and y_val."
-            )
-        X_val = take_rows(X, val)
-        self._fit_estimator(take_rows(X, train), labels[train], None if weight is None else weight[train])
-        self._fit_method(take_rows(X, train), labels[train], X_val, labels[val])
+        train, val = hold_out(labels, fraction, check_random_state(self.random_state), owner)
+        X_train = take_rows(X, train)
+        self._fit_estimator(X_train, labels[train], None if weight is None else weight[train])
+        self._fit_method(X_train, labels[train], take_rows(X, val), labels[val])
         self.validation_indices_ = val
 
     def _fit_cross_validated(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
         owner = type(self).__name__
         refuse_supervised_vectors(self.estimator, self.features, X, labels, owner)
-        splits = list(check_cv(self.cv, labels, classifier=True).split(X, labels))
-        asked = np.concatenate([test for _, test in splits])
-        if (lacking := np.setdiff1d(np.arange(len(labels)), asked)).size:
-            raise InvalidInputError(
-                f"cv passed to {owner} leaves {len(lacking)} rows without an out-of-fold prediction, "
-                f"the first is row {lacking[0]}.\nHint: use a partition of the rows, such as cv=5."
-            )
-        proba = cross_fit(
-            lambda n: clone(self.estimator),
-            lambda rows: take_rows(X, rows),
-            labels,
-            np.unique(labels),
-            splits,
-            weight=weight,
-            weight_name="" if weight is None else weight_parameter(self.estimator, owner),
-        ).proba
+        proba = out_of_fold(self.estimator, X, labels, self.cv, weight, owner)
         self._fit_estimator(X, labels, weight)
         self._fit_method(X, labels, proba=proba)
 
@@ -562,9 +535,10 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             classes=self.classes_,
         )
         self._n_train = len(labels)
-        self._remember(
+        seen = labels if labels_val is None else np.concatenate([labels, labels_val])
+        self._fitted_rows = FittedRows(
             vectors if vectors_val is None else np.concatenate([vectors, vectors_val]),
-            labels if labels_val is None else np.concatenate([labels, labels_val]),
+            encode_labels(seen, self.classes_, "y", type(self).__name__),
         )
 
     def _remember_frames(self, *frames: Any) -> None:
@@ -575,40 +549,9 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_frames_in_fit"}
 
-    def _remember(self, vectors: FloatArray, labels: Array) -> None:
-        """Keep what is needed to know these rows again."""
-        hashes = row_hashes(vectors)
-        self._seen_rows = np.argsort(hashes, kind="stable")
-        self._seen_hashes = hashes[self._seen_rows]
-        self._seen_codes = encode_labels(labels, self.classes_, "y", type(self).__name__)[self._seen_rows]
-        self._seen_share = copy_share(self._seen_hashes)
-
     def _own(self, vectors: FloatArray, codes: IntArray | None = None) -> IntArray | None:
-        """For each row the row of fit that it is itself, or -1; warn if more are than by chance.
-
-        Where rows of fit are often equal, an equal row may well be another one, which is left out only when labels
-        are judged (`codes`): there it makes a label more suspicious, not a prediction less trusted.
-        """
-        copies = find_copies(row_hashes(vectors), self._seen_hashes)
-        n_copies, n = int(copies.found.sum()), len(vectors)
-        if more_than_by_chance(n_copies, n, self._seen_share, len(self._seen_hashes)):
-            warnings.warn(
-                f"{n_copies} of {n} rows passed to {type(self).__name__} ({n_copies / n:.0%}) are exact copies of "
-                "rows it was fitted on. The classifier has seen them, so their trust looks better than that of new "
-                "rows.\n"
-                "Hint: pass rows that took no part in fit; neighboragg.find_mislabeled judges the labels of "
-                "fitted rows.",
-                FittedRowsWarning,
-                stacklevel=3,
-            )
-        if not n_copies or (codes is None and self._seen_share > COMMON_COPIES):
-            return None
-        chosen = np.minimum(copies.first, len(self._seen_rows) - 1)
-        if codes is not None:
-            for row in np.flatnonzero(copies.count > 1):
-                twins = np.arange(copies.first[row], copies.first[row] + copies.count[row])
-                chosen[row] = twins[(self._seen_codes[twins] == codes[row]).argmax()]
-        return np.where(copies.found, self._seen_rows[chosen], -1)
+        """Rows of fit that these are themselves; not to be their own neighbors."""
+        return self._fitted_rows.find(vectors, type(self).__name__, codes)
 
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self, "method_")
