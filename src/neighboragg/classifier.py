@@ -337,7 +337,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             explanation.renumbered(self._original(explanation.indices)),
             names=row_names(X, len(vectors)) if hasattr(X, "iloc") else None,
             reference_names=self._row_names,
-            values=RowValues(X, frames) if frames and hasattr(X, "columns") else None,
+            values=RowValues(self._as_rows(X), frames) if frames and hasattr(X, "columns") else None,
         )
 
     def report(

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold, PredefinedSplit
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 from neighboragg import NeighborAgg, TrustedClassifier
 from neighboragg._row_selection import holdout_mask
@@ -154,6 +154,18 @@ class TestExplanation:
         again = pickle.loads(pickle.dumps(model))
         assert f"nearest {model.classes_[c]}: customer {nearest} at " in str(again.explain(frame[250:252]))
         assert "here" not in str(again.explain(frame[250:252]))
+
+    def test_neighbors_in_a_frame_with_a_column_of_vectors(self, rows):
+        X, y = rows
+        frame = pd.DataFrame({"age": X[:, 0], "embedding": list(X[:, 1:])})
+        pick = FunctionTransformer(
+            lambda frame: np.column_stack([frame["age"], np.stack(frame["embedding"])])
+        )
+        for classifier in (LogisticRegression(), make_pipeline(pick, LogisticRegression())):
+            model = TrustedClassifier(classifier, random_state=0).fit(frame[:250], y[:250])
+            assert f"age {X[int(model.explain(frame[250:251]).indices[0, 0, 0]), 0]:.4g}, here" in str(
+                model.explain(frame[250:251])
+            )
 
     def test_given_validation_rows_follow_the_training_rows(self, rows):
         X, y = rows

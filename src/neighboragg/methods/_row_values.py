@@ -53,7 +53,9 @@ class RowValues:
 
 
 def _size(here: Any, there: Any, spread: float | None) -> float:
-    """Difference in standard deviations; 1 for categories that differ."""
+    """Difference in standard deviations; 1 for categories that differ, 0 for vectors, which do not fit a line."""
+    if np.ndim(here) or np.ndim(there):
+        return 0.0
     if _is_missing(here) or _is_missing(there):
         return 0.0 if _is_missing(here) and _is_missing(there) else 1.0
     if spread is None or isinstance(here, str):
