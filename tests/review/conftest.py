@@ -139,8 +139,8 @@ def open_pages(tmp_path):
     """Return a function that makes an app and some sessions in it."""
     apps = []
 
-    def build(review_set, n=1, **options):
-        app = create_app(review_set, tmp_path / "decisions.sqlite", token=TOKEN, **options)
+    def build(review_set, n=1, store="decisions.sqlite", **options):
+        app = create_app(review_set, tmp_path / store, token=TOKEN, **options)
         apps.append(app)
         pages = [Page(app) for _ in range(n)]
         for page in pages:

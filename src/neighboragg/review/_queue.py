@@ -12,7 +12,7 @@ from threading import Lock
 
 import numpy as np
 
-from neighboragg._typing import IntArray
+from neighboragg._typing import BoolArray, IntArray
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.review._contrast import show_value
 from neighboragg.review._items import ReviewItem, ReviewSet
@@ -36,6 +36,7 @@ _STATES = {"skip": 1, "unsure": 1, "keep": 2, "relabel": 3, "exclude": 4}
 _SHOWN = {"todo": b"\0", "later": b"\1", "done": b"\2\3\4", "all": b"\0\1\2\3\4"}
 _MOST_FILTERS = 32
 _LONGEST_SEARCH = 200
+_RARE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class ReviewFilter:
             label=query.get("label", ""),
             low=_number(query.get("low", ""), "lowest"),
             high=_number(query.get("high", ""), "highest"),
-            search=query.get("search", "").strip()[:_LONGEST_SEARCH],
+            search=" ".join(query.get("search", "").split())[:_LONGEST_SEARCH],
             show=query.get("show") or "todo",
         )
         if chosen.queue not in QUEUE_NAMES or chosen.show not in SHOW_NAMES:
@@ -182,6 +183,8 @@ class _Order:
         self._given = np.array([self._codes[item.given] for item in items], dtype=np.int64)
         self._suggested = np.array([self._codes[item.suggested] for item in items], dtype=np.int64)
         self._texts = [_searched(item) for item in items]
+        self._text = "\n\n".join(self._texts)
+        self._ends = np.cumsum([len(text) + 2 for text in self._texts])
 
     def filtered(self, chosen: ReviewFilter) -> Queue:
         kept = np.ones(len(self._scores), dtype=bool)
@@ -192,12 +195,22 @@ class _Order:
             kept &= self._scores >= chosen.low
         if chosen.high is not None:
             kept &= self._scores <= chosen.high
-        places = np.flatnonzero(kept)
         if text := chosen.search.casefold():
-            places = np.array(
-                [place for place in places.tolist() if text in self._texts[place]], dtype=np.int64
-            )
-        return self.queue.part(places)
+            kept &= self._matches(text)
+        return self.queue.part(np.flatnonzero(kept))
+
+    def _matches(self, text: str) -> BoolArray:
+        """Which rows have a text; what is rare is found in one go through all of them, what is not row by row."""
+        found: list[int] = []
+        place = self._text.find(text)
+        while place >= 0 and len(found) < _RARE:
+            found.append(place)
+            place = self._text.find(text, place + 1)
+        if place >= 0:
+            return np.array([text in own for own in self._texts], dtype=bool)
+        matches = np.zeros(len(self._texts), dtype=bool)
+        matches[np.searchsorted(self._ends, np.array(found, dtype=np.int64), side="right")] = True
+        return matches
 
 
 class Queues:
@@ -251,10 +264,10 @@ class Queues:
 
 
 def _searched(item: ReviewItem) -> str:
-    """All that a search looks at, one value a line."""
+    """All that a search looks at, one value a line; blanks of any kind are one space."""
     values = [item.title, item.given, item.suggested]
     values += [show_value(value) or "" for value in (*item.content.values(), *item.details.values())]
-    return "\n".join(values).casefold()
+    return "\n".join(" ".join(value.split()) for value in values).casefold()
 
 
 def _number(text: str, name: str) -> float | None:

@@ -71,6 +71,7 @@ def build_app(
         },
     )
     app.state.store = store
+    app.state.site = site
 
     def refuse(error: RefusedError) -> Response:
         return HTMLResponse(site.refusal(error), status_code=error.status)
