@@ -1,4 +1,4 @@
-"""Pictures of the review page, light and dark: docs/images/review-light.png and review-dark.png.
+"""Pictures of the review page: docs/images/review-light.png, review-dark.png and review-phone.png.
 
 Run with the `review` extra, playwright and an installed Chromium: ``python docs/make_review_screenshots.py``.
 The data are scikit-learn's wines with twelve labels changed on purpose.
@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
@@ -33,6 +33,7 @@ CHROMIUM_ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+PICTURES = {"light": (1280, 1240), "dark": (1280, 1240), "phone": (390, 844)}
 SERVER = "import sys; from neighboragg.review import serve; serve(sys.argv[1], open_browser=False)"
 
 
@@ -104,27 +105,28 @@ def reasons(
     )
 
 
-def photograph(browser: Browser, address: str, scheme: str) -> None:
+def photograph(browser: Browser, address: str, name: str) -> None:
     """Decide some rows by keys, then take the picture."""
+    width, height = PICTURES[name]
     context = browser.new_context(
-        color_scheme=scheme,  # type: ignore[arg-type]
-        viewport={"width": 1180, "height": 1660},
+        color_scheme="dark" if name == "dark" else "light", viewport={"width": width, "height": height}
     )
     page = context.new_page()
     page.goto(address)
-    for key in "rrk":
-        with page.expect_navigation():
-            page.keyboard.press(key)
+    page.wait_for_selector("html.scripted")
+    for place, key in enumerate("rrk", start=1):
+        page.keyboard.press(key)
+        expect(page.locator("#status")).to_contain_text(f"{place} of ")
     page.wait_for_load_state("networkidle")
-    page.screenshot(path=IMAGES / f"review-{scheme}.png")
+    page.screenshot(path=IMAGES / f"review-{name}.png")
     context.close()
 
 
 def main() -> None:
-    """Serve the wines, and take both pictures."""
+    """Serve the wines, and take the pictures."""
     IMAGES.mkdir(exist_ok=True)
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    for scheme in ("light", "dark"):
+    for name in PICTURES:
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder) / "wines.json"
             save_review_set(source, wine_review_set())
@@ -137,7 +139,7 @@ def main() -> None:
                 address = server.stdout.readline().partition(": ")[2].strip()
                 browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
                 try:
-                    photograph(browser, address, scheme)
+                    photograph(browser, address, name)
                 finally:
                     browser.close()
                     server.terminate()
