@@ -42,8 +42,12 @@ def test_wrong_labels_are_found_in_spite_of_a_leak(wine, found):
 
 def test_the_summary_says_by_what_labels_were_judged(found):
     text = found.summary()
-    assert text.startswith("Columns used as numbers: alcohol, malic_acid, ")
-    assert "Ignored (counted up): bottle\nSUSPICIOUS, left out: 'grape' is another code of the label." in text
+    assert text.startswith("178 labels of wine.csv, judged by:\n  numbers     alcohol, malic_acid, ")
+    assert (
+        "  ignored     bottle (counted up)\n  SUSPICIOUS  grape is another code of the label; left out"
+        in text
+    )
+    assert f"Found:\n  {found.result.n_flagged:>2}  labels that look wrong\n" in text
     assert "labels flagged" in text
 
 
@@ -56,7 +60,12 @@ def test_kept_leaks_hide_every_wrong_label(wine):
 def test_files_are_written_once_and_whole(found, tmp_path, monkeypatch):
     output = tmp_path / "new" / "s.csv"
     files = found.write(output)
-    assert sorted(path.name for path in output.parent.iterdir()) == ["s.csv", "s.png", "s.review.json"]
+    assert sorted(path.name for path in output.parent.iterdir()) == [
+        "s.csv",
+        "s.findings.csv",
+        "s.png",
+        "s.review.json",
+    ]
     assert pd.read_csv(files.flagged)["row"].tolist() == found.to_frame()["row"].tolist()
     before = {path.name: path.read_bytes() for path in output.parent.iterdir()}
     with pytest.raises(InvalidInputError) as error:
@@ -68,7 +77,7 @@ def test_files_are_written_once_and_whole(found, tmp_path, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("neighboragg.audit._audit.save_review_set", full)
+    monkeypatch.setattr("neighboragg.audit._result.save_review_set", full)
     for target in (output, tmp_path / "other.csv"):
         with pytest.raises(OSError, match="No space left"):
             found.write(target, overwrite=True)

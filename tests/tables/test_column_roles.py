@@ -71,10 +71,11 @@ def test_kinds_of_columns(rng, y):
         ("a", np.arange(N), "counted up"),
         ("a", np.arange(N) * 0.5, "counted up"),
         ("a", -np.arange(N), "counted up"),
-        ("a", np.random.default_rng(1).permutation(N) + 5_000, "whole numbers, none twice, that fill a range"),
-        ("a", np.sort(np.random.default_rng(1).choice(3000, N, replace=False)), "whole numbers in order, none twice"),
+        ("a", np.random.default_rng(1).permutation(N) + 5_000, "whole numbers that hardly repeat and fill a range"),
+        ("a", np.sort(np.random.default_rng(1).choice(3000, N, replace=False)),
+         "whole numbers in order that hardly repeat"),
         ("user_id", np.random.default_rng(1).choice(10**9, N, replace=False),
-         "whole numbers, none twice, and the name of an identifier"),
+         "whole numbers that hardly repeat, and the name of an identifier"),
         ("qid", [f"{i * 7919:020x}" for i in range(N - 1)] + [f"{0:020x}"], "hashes"),
         ("name", [f"n{i}" for i in range(200)] + [f"n{i}" for i in range(N - 200)], "values hardly ever repeat"),
     ],
@@ -140,12 +141,11 @@ def test_the_reason_is_said(wine):
     X, labels = wine
     roles = column_roles(X.assign(copy=labels, row=np.arange(len(X))), labels, exclude=["ash"])
     assert describe_roles(roles) == (
-        "Columns used as numbers: alcohol, malic_acid, alcalinity_of_ash, magnesium, total_phenols, flavanoids, "
+        "  numbers     alcohol, malic_acid, alcalinity_of_ash, magnesium, total_phenols, flavanoids, "
         "nonflavanoid_phenols, proanthocyanins, color_intensity, hue, od280/od315_of_diluted_wines, proline\n"
-        "Ignored (excluded): ash\n"
-        "Ignored (counted up): row\n"
-        "SUSPICIOUS, left out: 'copy' is another code of the label. A column that knows the label vouches for wrong "
-        "ones too.\n  To use it all the same: --keep copy"
+        "  ignored     ash (excluded), row (counted up)\n"
+        "  SUSPICIOUS  copy is another code of the label; left out, as it would vouch for wrong labels too\n"
+        "              (to use it all the same: --keep copy)"
     )
 
 

@@ -1,123 +1,43 @@
 """audit: a labeled table in, suspicious labels with their reasons out."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from os import PathLike
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neighboragg._optional import import_extra
 from neighboragg._typing import Array, IntArray
 from neighboragg.audit._arrays import read_matrix, read_proba
-from neighboragg.audit._files import AuditFiles
+from neighboragg.audit._evidence import says_nothing, without_flags
+from neighboragg.audit._findings import (
+    CONFLICT,
+    Finding,
+    copy_groups,
+    find_conflicts,
+    find_leaked_copies,
+    find_lone_values,
+    find_outliers,
+    row_keys,
+)
+from neighboragg.audit._result import Audit
 from neighboragg.audit._texts import text_vectors
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features import TabularFeatures
 from neighboragg.mislabel import FlagRule, MislabelResult, find_mislabeled
-from neighboragg.review import ReviewSet, build_review_set, save_review_set
+from neighboragg.review import build_review_set
 from neighboragg.tables import (
     ColumnRole,
     Table,
     check_class_labels,
     check_usable,
     column_roles,
-    describe_roles,
     label_notes,
     prepared_frame,
     read_table,
-    staged_files,
 )
 
-__all__ = ["Audit", "audit"]
-
-
-@dataclass(frozen=True, eq=False)
-class Audit:
-    """What an audit found; made by :func:`audit`.
-
-    Parameters
-    ----------
-    result : MislabelResult
-        The judgment of each row that was judged.
-    rows : ndarray of int of shape (n,)
-        Position of each judged row in the table, counted from 0 without the header.
-    roles : tuple of ColumnRole
-        What each column was used for, or why it was not; empty if labels were judged by embeddings.
-    review_set : ReviewSet
-        What a person is to look at.
-    frame : pandas.DataFrame
-        The columns of the judged rows.
-    notes : tuple of str
-        What to know about the table.
-    """
-
-    result: MislabelResult
-    rows: IntArray
-    roles: tuple[ColumnRole, ...]
-    review_set: ReviewSet
-    frame: Any = field(repr=False)
-    notes: tuple[str, ...] = ()
-    table: Table = field(default=None, repr=False)  # type: ignore[assignment]
-
-    def summary(self) -> str:
-        """What was judged by what, and what was found, in a few lines.
-
-        Returns
-        -------
-        text : str
-        """
-        parts = [
-            describe_roles(self.roles),
-            *(f"Note: {note}" for note in self.notes),
-            self.result.summary(self.rows),
-        ]
-        return "\n".join(part for part in parts if part)
-
-    def to_frame(self) -> Any:
-        """The flagged rows, most suspicious first, with what was found and their own columns.
-
-        Returns
-        -------
-        frame : pandas.DataFrame
-            Columns row (counted from 0), place (as the file shows it), those of
-            :meth:`MislabelResult.to_frame`, and those of the table.
-        """
-        result = self.result
-        flagged = result.ranking[result.mask[result.ranking]]
-        found = result.to_frame().iloc[flagged].drop(columns="flagged")
-        found.insert(0, "row", self.rows[flagged])
-        found.insert(1, "place", [self.table.place_of(int(row)) for row in self.rows[flagged]])
-        taken = set(found.columns)
-        own = self.frame.iloc[flagged].set_axis(found.index)
-        own.columns = [name if name not in taken else f"{name} (data)" for name in own.columns]
-        pandas = import_extra("pandas", extra="cli", purpose="Audit.to_frame")
-        return pandas.concat([found, own], axis=1).reset_index(drop=True)
-
-    def write(self, output: str | PathLike[str], *, overwrite: bool = False) -> AuditFiles:
-        """Write the flagged rows, the review set and a plot.
-
-        Parameters
-        ----------
-        output : path-like
-            CSV file of the flagged rows; the others go beside it.
-        overwrite : bool, default=False
-            Whether existing files may be replaced. Decisions of an earlier review never are.
-
-        Returns
-        -------
-        files : AuditFiles
-            Where they are.
-        """
-        files = AuditFiles(Path(output))
-        files.check(self.table.name, overwrite=overwrite)
-        files.check_decisions(self.review_set)
-        with staged_files() as stage:
-            self.to_frame().to_csv(stage(files.flagged), index=False)
-            save_review_set(stage(files.review), self.review_set)
-            _draw(self.result, stage(files.plot))
-        return files
+__all__ = ["audit"]
 
 
 def audit(
@@ -133,14 +53,19 @@ def audit(
     proba: Any = None,
     classes: Sequence[Any] | None = None,
     image: str | None = None,
+    split: str | None = None,
     sample: int | None = None,
     n_random: int = 50,
+    force: bool = False,
     sep: str | None = None,
     encoding: str | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Audit:
     """Find suspicious labels of a table: ranked, with the suggested label and the reasons.
+
+    Copies of a row with different labels, copies across a split, and rows unlike all others are found as well.
 
     Parameters
     ----------
@@ -169,15 +94,22 @@ def audit(
         Class of each column of `proba`, by the text of its label.
     image : str, default=None
         Column of paths of pictures to show in the review, relative to the folder of the table.
+    split : str, default=None
+        Column that says to which part (train, test) a row belongs: copies in different parts are findings. Labels
+        are not judged by it.
     sample : int, default=None
         Judge that many rows, drawn at random.
     n_random : int, default=50
         Rows that are not flagged to review as well, from which the errors left are estimated.
+    force : bool, default=False
+        Flag labels even if what is given foretells them no better than always guessing the most frequent class.
     sep, encoding : str, default=None
         Delimiter and encoding of a text file, as for :func:`neighboragg.tables.read_table`.
     random_state : int, default=0
     n_jobs : int, default=None
         Threads.
+    progress : callable, default=None
+        Called as ``progress(stage, done, total)`` with a text and two numbers while the audit goes on.
 
     Returns
     -------
@@ -194,36 +126,53 @@ def audit(
     >>> found.to_frame()[["row", "given", "suggested"]].values.tolist()
     [[7, 'virginica', 'setosa']]
     """
+    tell = progress or _nobody
+    tell("Reading the table", 0, 1)
     data = read_table(table, label, sep=sep, encoding=encoding)
     check_class_labels(data.labels, label)
-    _check_columns(data, text, image, embeddings)
+    _check_columns(data, text, image, split, embeddings)
     rows = _judged_rows(data.labels, sample, random_state)
     labels = data.labels[rows]
     matrix = None if embeddings is None else read_matrix(embeddings, len(data), "embeddings")[rows]
     said = None if proba is None else read_proba(proba, data.labels, rows, classes)
     frame = data.frame.iloc[rows].reset_index(drop=True)
-    notes = [*data.notes, *label_notes(data.labels)]
-    if (unlabeled := int((data.labels == "").sum())) > 0:
-        notes.append(f"{unlabeled:,} of {len(data):,} rows have no label and are left out.")
+    tell("Looking at the columns", 0, 1)
     roles: tuple[ColumnRole, ...] = ()
-    if matrix is None and text is None:
-        roles = column_roles(
-            frame, labels, columns=columns, exclude=exclude, keep=keep, random_state=random_state
-        )
-        check_usable(roles)
-        text = _lone_text(roles)
-        roles, note = _without_texts(roles, text)
-        notes += note
-    X, opinion = _vectors(frame, labels, roles, text, matrix, random_state)
+    if matrix is None:
+        excluded = [*exclude, *([split] if split else [])]
+        roles = _roles(data, text, columns=columns, exclude=excluded, keep=keep, random_state=random_state)
+    X, opinion = _vectors(frame, labels, roles, matrix, random_state)
     result = find_mislabeled(
         X,
         labels,
         proba=opinion if said is None else said,
-        features="passthrough",
+        flag=flag,
         random_state=random_state,
         n_jobs=n_jobs,
-        flag=flag,
     )
+    notes = _notes(data)
+    if nothing := says_nothing(result):
+        result = result if force else without_flags(result)
+        notes.append(nothing if force else f"{nothing} None is flagged (--force flags them all the same).")
+    tell("Looking for copies", 0, 1)
+    n_columns = sum(role.used for role in roles) if matrix is None else matrix.shape[1]
+    groups = copy_groups(row_keys(frame, roles, matrix), result, n_columns)
+    findings = [*find_outliers(result, rows), *find_lone_values(frame, roles, rows)]
+    if groups is None:
+        notes.append("Most rows hold the same as another, so that copies tell nothing.")
+    else:
+        parts = (
+            np.zeros(len(rows), dtype=str)
+            if split is None
+            else frame[split].astype(str).to_numpy(dtype=object)
+        )
+        findings = [
+            *find_conflicts(groups, labels, rows),
+            *find_leaked_copies(groups, np.asarray(parts, dtype=str), rows),
+            *findings,
+        ]
+        result = _with_copies(result, findings, data, rows)
+    tell("Preparing the review", 0, 1)
     review_set = build_review_set(
         frame,
         result,
@@ -232,16 +181,59 @@ def audit(
         random_state=random_state,
         rows=rows,
         n_rows=len(data),
-        text=text or "",
+        text=text or _lone_text(roles) or "",
         image=image or "",
         row_name=data.place_of,
     )
-    return Audit(result, rows, roles, review_set, frame, tuple(notes), data)
+    return Audit(data, result, rows, roles, tuple(findings), review_set, frame, split, tuple(notes))
 
 
-def _check_columns(data: Table, text: str | None, image: str | None, embeddings: Any) -> None:
-    for kind, column in (("texts", text), ("pictures", image)):
-        if column == data.label:
+def _nobody(stage: str, done: int, total: int) -> None:
+    """Progress that nobody asked for."""
+
+
+def _notes(data: Table) -> list[str]:
+    notes = [*data.notes, *label_notes(data.labels)]
+    if (unlabeled := int((data.labels == "").sum())) > 0:
+        notes.append(f"{unlabeled:,} of {len(data):,} rows have no label and are left out.")
+    return notes
+
+
+def _roles(data: Table, text: str | None, **choices: Any) -> tuple[ColumnRole, ...]:
+    """What each column is used for; all rows with a label are looked at, also if few are judged."""
+    labeled = np.flatnonzero(data.labels != "")
+    frame = data.frame if len(labeled) == len(data) else data.frame.iloc[labeled]
+    if text is not None:
+        choices["columns"] = [text]
+    roles = column_roles(frame, data.labels[labeled], **choices)
+    if text is not None:
+        return tuple(ColumnRole(text, "text") if role.name == text else role for role in roles)
+    check_usable(roles)
+    return roles
+
+
+def _with_copies(
+    result: MislabelResult, findings: Sequence[Finding], data: Table, rows: IntArray
+) -> MislabelResult:
+    """The reasons of flagged rows with the copies that contradict them."""
+    position = {int(row): i for i, row in enumerate(rows)}
+    reasons = list(result.reasons)
+    for found in findings:
+        if found.kind == CONFLICT:
+            for row in found.rows:
+                i = position[row]
+                others = [other for other in found.rows if data.labels[other] != data.labels[row]]
+                if result.mask[i] and others:
+                    copy = f"copy in {data.place_of(others[0])} is {str(data.labels[others[0]])!r}"
+                    reasons[i] = (*reasons[i], copy)
+    return replace(result, reasons=tuple(reasons))
+
+
+def _check_columns(
+    data: Table, text: str | None, image: str | None, split: str | None, embeddings: Any
+) -> None:
+    for kind, column in (("texts", text), ("pictures", image), ("the split", split)):
+        if column is not None and column == data.label:
             raise InvalidParameterError(f"The column of {kind} is the label column {column!r} itself.")
         if column and column not in data.frame.columns:
             raise InvalidInputError(
@@ -276,39 +268,15 @@ def _lone_text(roles: Sequence[ColumnRole]) -> str | None:
     return used[0].name if len(used) == 1 and used[0].use == "text" else None
 
 
-def _without_texts(
-    roles: tuple[ColumnRole, ...], text: str | None
-) -> tuple[tuple[ColumnRole, ...], list[str]]:
-    """Texts among other columns are not judged by."""
-    texts = [role.name for role in roles if role.use == "text" and role.name != text]
-    if not texts:
-        return roles, []
-    kept = tuple(ColumnRole(role.name, "ignored", "texts") if role.name in texts else role for role in roles)
-    check_usable(kept)
-    return kept, [f"Texts are not judged with other columns; to judge by them alone: --text {texts[0]}"]
-
-
 def _vectors(
-    frame: Any,
-    labels: Array,
-    roles: Sequence[ColumnRole],
-    text: str | None,
-    matrix: Array | None,
-    seed: int,
+    frame: Any, labels: Array, roles: Sequence[ColumnRole], matrix: Array | None, seed: int
 ) -> tuple[Any, Any]:
     """What to judge by: embeddings, texts or columns; and for texts what a classifier of words says."""
     if matrix is not None:
         return matrix, None
-    if text is not None:
+    if text := _lone_text(roles):
         return text_vectors(frame[text].fillna("").astype(str).tolist(), labels, seed)
     return TabularFeatures().fit_transform(prepared_frame(frame, roles)), None
 
 
-def _draw(result: MislabelResult, path: Path) -> None:
-    """Scores and given against suggested labels, side by side."""
-    figures = import_extra("matplotlib.figure", extra="cli", purpose="The plot of an audit")
-    figure = figures.Figure(figsize=(11, 4.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    result.plot_scores(left)
-    result.plot_matrix(right)
-    figure.savefig(path, dpi=110)
+        frame,

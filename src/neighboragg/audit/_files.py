@@ -35,6 +35,11 @@ class AuditFiles:
         return self.flagged.with_suffix(".png")
 
     @property
+    def findings(self) -> Path:
+        """Findings beside labels that look wrong."""
+        return self.flagged.with_suffix(".findings.csv")
+
+    @property
     def review(self) -> Path:
         """The review set."""
         return self.flagged.with_suffix(".review.json")
@@ -58,9 +63,10 @@ class AuditFiles:
             raise InvalidParameterError(
                 f"The output {self.flagged} must end in .csv; plots and the review set go beside it."
             )
-        for path in (self.flagged, self.plot, self.review):
+        outputs = (self.flagged, self.findings, self.plot, self.review)
+        for path in outputs:
             check_not_input(Path(table), path)
-        check_outputs(self.flagged, self.plot, self.review, overwrite=overwrite)
+        check_outputs(*outputs, overwrite=overwrite)
 
     def check_decisions(self, review_set: ReviewSet) -> None:
         """Raise if there are decisions about other rows, which a new review set would orphan.

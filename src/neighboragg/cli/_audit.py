@@ -10,6 +10,7 @@ from rich.console import Console
 from neighboragg.audit import Audit, AuditFiles
 from neighboragg.audit import audit as run_audit
 from neighboragg.cli._options import Encoding, LabelColumn, Overwrite, Separator, names_of
+from neighboragg.cli._progress import progress_bar
 from neighboragg.exceptions import InvalidParameterError, TrustWarning
 
 __all__ = ["audit"]
@@ -53,6 +54,9 @@ def audit(
     image: Annotated[
         str | None, typer.Option(help="Column of image paths to show in the review; judge by --embeddings.")
     ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Column that says train or test: copies across it are found.")
+    ] = None,
     budget: Annotated[int | None, typer.Option(min=1, help="Flag this many rows.")] = None,
     false_alarms: Annotated[
         float | None, typer.Option(help="Flag at most this share of the correctly labeled rows.")
@@ -63,6 +67,9 @@ def audit(
     n_random: Annotated[
         int, typer.Option(min=0, help="Rows not flagged to review too, for the errors left.")
     ] = 50,
+    force: Annotated[
+        bool, typer.Option("--force", help="Flag labels even if what is given says nothing about them.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads; -1 takes every core.")] = None,
     sep: Separator = None,
@@ -72,7 +79,7 @@ def audit(
     """Find suspicious labels: ranked, with the suggested label and the reasons."""
     AuditFiles(output).check(str(file), overwrite=overwrite)
     console = Console()
-    with console.status(f"Judging the labels of {file}"), warnings.catch_warnings(record=True) as caught:
+    with progress_bar(console) as progress, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TrustWarning)
         found = run_audit(
             file,
@@ -86,12 +93,15 @@ def audit(
             proba=proba,
             classes=names_of(classes) or None,
             image=image,
+            split=split,
             sample=sample,
             n_random=n_random,
+            force=force,
             sep=sep,
             encoding=encoding,
             random_state=seed,
             n_jobs=jobs,
+            progress=progress,
         )
         files = found.write(output, overwrite=overwrite)
     for warning in caught:
@@ -111,6 +121,7 @@ def _report(found: Audit, files: AuditFiles, table: Path, image: str | None) -> 
     elsewhere = image is not None and files.flagged.parent.resolve() != table.parent.resolve()
     folder = f" --images {table.parent}" if elsewhere else ""
     return (
-        f"{found.summary()}\n\nFlagged rows: {files.flagged}\nPlots:        {files.plot}\n"
+        f"{found.summary()}\n\nFlagged rows: {files.flagged}\nOther finds:  {files.findings}\n"
+        f"Plots:        {files.plot}\n"
         f"Review them:  neighboragg review {files.flagged}{folder}"
     )

@@ -17,6 +17,8 @@ __all__ = ["ColumnRole", "column_roles", "describe_roles", "prepared_frame"]
 USES = ("number", "category", "text", "date", "ignored", "suspicious")
 # With fewer rows than this, values that never repeat are no sign of an identifier.
 LEAST_ROWS = 20
+# A few rows of an identifier may be copies.
+HARDLY_ANY_TWICE = 0.98
 MOST_CATEGORIES = 100
 ID_NAME = re.compile(
     r"(^|[\W_])(id|ids|uid|uuid|guid|key|index|idx|rowid|row|nr|no|number|num)$|[a-z](Id|ID|UUID)$", re.I
@@ -180,18 +182,16 @@ def describe_roles(roles: Sequence[ColumnRole]) -> str:
     ):
         names = [role.name for role in roles if role.use == use]
         if names:
-            lines.append(f"Columns used as {plural}: {_listed(names)}")
-    by_reason: dict[str, list[str]] = {}
+            lines.append(f"  {plural:<10}  {_listed(names)}")
+    ignored = [f"{role.name} ({role.reason})" for role in roles if role.use == "ignored"]
+    if ignored:
+        lines.append(f"  {'ignored':<10}  {_listed(ignored)}")
     for role in roles:
-        if role.use == "ignored":
-            by_reason.setdefault(role.reason, []).append(role.name)
-    lines += [f"Ignored ({reason}): {_listed(names)}" for reason, names in by_reason.items()]
-    lines += [
-        f"SUSPICIOUS, left out: {role.name!r} {role.reason}. A column that knows the label vouches for wrong ones "
-        f"too.\n  To use it all the same: --keep {role.name}"
-        for role in roles
-        if role.use == "suspicious"
-    ]
+        if role.use == "suspicious":
+            lines.append(
+                f"  SUSPICIOUS  {role.name} {role.reason}; left out, as it would vouch for wrong labels too"
+            )
+            lines.append(f"              (to use it all the same: --keep {role.name})")
     return "\n".join(lines)
 
 
@@ -239,9 +239,9 @@ def _role(column: Any, name: str) -> ColumnRole:
     if pandas.api.types.is_datetime64_any_dtype(column):
         return ColumnRole(name, "date")
     if pandas.api.types.is_numeric_dtype(column) or pandas.api.types.is_bool_dtype(column):
-        reason = (
-            _numeric_identifier(known.to_numpy(dtype=np.float64), name) if n == distinct >= LEAST_ROWS else ""
-        )
+        many = distinct >= max(LEAST_ROWS, HARDLY_ANY_TWICE * n)
+        values = known.drop_duplicates().to_numpy(dtype=np.float64) if many else None
+        reason = "" if values is None else _numeric_identifier(values, name)
         return ColumnRole(name, "ignored", reason) if reason else ColumnRole(name, "number")
     return _text_role(known.astype(str), name, distinct)
 
@@ -257,13 +257,13 @@ def _text_role(known: Any, name: str, distinct: int) -> ColumnRole:
             return ColumnRole(name, "ignored", "every value occurs once")
         if known.str.fullmatch(HASH).mean() > 0.9:
             return ColumnRole(name, "ignored", "hashes")
-        if distinct > MOST_CATEGORIES:
+        if distinct > MOST_CATEGORIES or distinct >= HARDLY_ANY_TWICE * n:
             return ColumnRole(name, "ignored", "values hardly ever repeat")
     return ColumnRole(name, "category")
 
 
 def _numeric_identifier(values: Array, name: str) -> str:
-    """Why numbers that never repeat are an identifier; empty if they are not."""
+    """Why numbers that hardly ever repeat are an identifier; empty if they are not."""
     steps = np.diff(values)
     if (steps == steps[0]).all():
         return "counted up"
@@ -271,11 +271,11 @@ def _numeric_identifier(values: Array, name: str) -> str:
         return ""
     span = float(values.max() - values.min())
     if ID_NAME.search(name):
-        return "whole numbers, none twice, and the name of an identifier"
+        return "whole numbers that hardly repeat, and the name of an identifier"
     if span < 1.2 * len(values):
-        return "whole numbers, none twice, that fill a range"
+        return "whole numbers that hardly repeat and fill a range"
     if ((steps > 0).all() or (steps < 0).all()) and span < 20 * len(values):
-        return "whole numbers in order, none twice"
+        return "whole numbers in order that hardly repeat"
     return ""
 
 
