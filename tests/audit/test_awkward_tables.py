@@ -218,17 +218,17 @@ def test_rows_are_numbered_as_in_the_file_and_folders_are_made(wine, tmp_path):
     flagged = tmp_path / "new" / "folder" / "s.csv"
     options = ["--sample", 120, "--budget", 3]
     output = run("audit", tmp_path / "t.csv", "--label", "y", "-o", flagged, *options)
-    said = [int(line.split()[1][:-1]) for line in output.splitlines() if line.startswith("  row ")]
-    assert said == pd.read_csv(flagged)["row"].tolist()
+    said = [line.split(":")[0].strip() for line in output.splitlines() if line.startswith("  line ")]
+    assert said == pd.read_csv(flagged)["place"].tolist()
 
 
-def test_a_column_of_texts_among_others_is_named(wine, tmp_path):
+def test_texts_are_judged_with_other_columns(wine, tmp_path):
     X, noisy = wine
-    X.assign(notes=[f"tasting note {i}" for i in range(178)], y=noisy.y).to_csv(
-        tmp_path / "t.csv", index=False
-    )
-    output = run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", "--budget", 3)
-    assert "Texts are not judged with other columns; to judge by them alone: --text notes" in output
+    frame = X.assign(notes=[f"tasting note {i}" for i in range(178)], y=noisy.y)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    output = run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", "--budget", 7)
+    assert "  texts       notes\n" in output
+    assert noisy.mask[pd.read_csv(tmp_path / "s.csv")["row"]].mean() > 0.8
 
 
 def test_missing_pictures_are_counted(tmp_path):

@@ -277,6 +277,3 @@ def _vectors(
     if text := _lone_text(roles):
         return text_vectors(frame[text].fillna("").astype(str).tolist(), labels, seed)
     return TabularFeatures().fit_transform(prepared_frame(frame, roles)), None
-
-
-        frame,

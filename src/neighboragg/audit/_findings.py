@@ -14,9 +14,21 @@ from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg.mislabel import MislabelResult
 from neighboragg.tables import ColumnRole, prepared_frame
 
-__all__ = ["CONFLICT", "KINDS", "OUTLIER", "SPLIT", "Finding", "copy_groups", "find_conflicts", "find_leaked_copies",
+__all__ = [
+    "CONFLICT",
+    "KINDS",
+    "OUTLIER",
+    "SPLIT",
+    "WRONG",
+    "Finding",
+    "copy_groups",
+    "find_conflicts",
+    "find_leaked_copies",
     "find_lone_values",
-           "find_outliers", "row_keys"]  # fmt: skip
+    "find_outliers",
+    "findings_frame",
+    "row_keys",
+]
 
 WRONG, CONFLICT, SPLIT, OUTLIER = (
     "wrong label",
@@ -31,7 +43,7 @@ KINDS = {
     OUTLIER: "rows unlike all others",
 }
 # Rows nearer to each other than this share of the usual distance to the nearest row are nearly copies.
-NEARLY = 0.05
+NEARLY = 0.1
 # With fewer columns, rows are that near by chance.
 FEWEST_COLUMNS = 3
 # If more rows than this have copies, there are too few columns to speak of copies.
@@ -168,7 +180,8 @@ def find_lone_values(frame: Any, roles: Sequence[ColumnRole], rows: IntArray) ->
                 reach = rest[-1] - rest[0]
                 gap = min(abs(ordered[lone] - rest[0]), abs(ordered[lone] - rest[-1]))
                 if reach > 0 and gap > reach:
-                    reason = f"{role.name} is {ordered[lone]:g}, and between {rest[0]:g} and {rest[-1]:g} in all other rows"
+                    others = f"between {rest[0]:g} and {rest[-1]:g} in all other rows"
+                    reason = f"{role.name} is {ordered[lone]:g}, and {others}"
                     found.append(Finding(OUTLIER, (int(rows[known[lone]]),), reason))
     return found
 
