@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neighboragg._progress import step
 from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg.persistence import Stored
 
@@ -90,13 +91,13 @@ def cross_fit(
     proba = np.full((len(y), len(classes)), 1.0 / len(classes))
     models = []
     for train, test in splits:
-        if len(np.unique(y[train])) < 2:
-            continue
-        model = make(len(train))
-        model.fit(take(train), y[train], **({} if weight is None else {weight_name: weight[train]}))
-        at = np.searchsorted(classes, getattr(model, "classes_", np.unique(y[train])))
-        proba[test] = spread_columns(model.predict_proba(take(test)), at, len(classes))
-        models.append((model, at))
+        if len(np.unique(y[train])) > 1:
+            model = make(len(train))
+            model.fit(take(train), y[train], **({} if weight is None else {weight_name: weight[train]}))
+            at = np.searchsorted(classes, getattr(model, "classes_", np.unique(y[train])))
+            proba[test] = spread_columns(model.predict_proba(take(test)), at, len(classes))
+            models.append((model, at))
+        step()
     return CrossFitted(proba, tuple(models))
 
 

@@ -1,12 +1,13 @@
 """audit: a labeled table in, suspicious labels with their reasons out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from neighboragg._progress import Listener, announce, telling
 from neighboragg._typing import Array, IntArray
 from neighboragg.audit._arrays import read_matrix, read_proba
 from neighboragg.audit._evidence import says_nothing, without_flags
@@ -21,9 +22,7 @@ from neighboragg.audit._findings import (
     row_keys,
 )
 from neighboragg.audit._result import Audit
-from neighboragg.audit._texts import text_vectors
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.features import TabularFeatures
 from neighboragg.mislabel import FlagRule, MislabelResult, find_mislabeled
 from neighboragg.review import build_review_set
 from neighboragg.tables import (
@@ -61,7 +60,7 @@ def audit(
     encoding: str | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Listener | None = None,
 ) -> Audit:
     """Find suspicious labels of a table: ranked, with the suggested label and the reasons.
 
@@ -109,7 +108,8 @@ def audit(
     n_jobs : int, default=None
         Threads.
     progress : callable, default=None
-        Called as ``progress(stage, done, total)`` with a text and two numbers while the audit goes on.
+        Called as ``progress(stage, done, total)`` with a text and two numbers while the audit goes on; `total` is 0 as
+        long as it is not known.
 
     Returns
     -------
@@ -126,70 +126,70 @@ def audit(
     >>> found.to_frame()[["row", "given", "suggested"]].values.tolist()
     [[7, 'virginica', 'setosa']]
     """
-    tell = progress or _nobody
-    tell("Reading the table", 0, 1)
-    data = read_table(table, label, sep=sep, encoding=encoding)
-    check_class_labels(data.labels, label)
-    _check_columns(data, text, image, split, embeddings)
-    rows = _judged_rows(data.labels, sample, random_state)
-    labels = data.labels[rows]
-    matrix = None if embeddings is None else read_matrix(embeddings, len(data), "embeddings")[rows]
-    said = None if proba is None else read_proba(proba, data.labels, rows, classes)
-    frame = data.frame.iloc[rows].reset_index(drop=True)
-    tell("Looking at the columns", 0, 1)
-    roles: tuple[ColumnRole, ...] = ()
-    if matrix is None:
-        excluded = [*exclude, *([split] if split else [])]
-        roles = _roles(data, text, columns=columns, exclude=excluded, keep=keep, random_state=random_state)
-    X, opinion = _vectors(frame, labels, roles, matrix, random_state)
-    result = find_mislabeled(
-        X,
-        labels,
-        proba=opinion if said is None else said,
-        flag=flag,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
-    notes = _notes(data)
-    if nothing := says_nothing(result):
-        result = result if force else without_flags(result)
-        notes.append(nothing if force else f"{nothing} None is flagged (--force flags them all the same).")
-    tell("Looking for copies", 0, 1)
-    n_columns = sum(role.used for role in roles) if matrix is None else matrix.shape[1]
-    groups = copy_groups(row_keys(frame, roles, matrix), result, n_columns)
-    findings = [*find_outliers(result, rows), *find_lone_values(frame, roles, rows)]
-    if groups is None:
-        notes.append("Most rows hold the same as another, so that copies tell nothing.")
-    else:
-        parts = (
-            np.zeros(len(rows), dtype=str)
-            if split is None
-            else frame[split].astype(str).to_numpy(dtype=object)
+    with telling(progress):
+        announce("Reading the table")
+        data = read_table(table, label, sep=sep, encoding=encoding)
+        check_class_labels(data.labels, label)
+        _check_columns(data, text, image, split, embeddings)
+        rows = _judged_rows(data.labels, sample, random_state)
+        labels = data.labels[rows]
+        matrix = None if embeddings is None else read_matrix(embeddings, len(data), "embeddings")[rows]
+        said = None if proba is None else read_proba(proba, data.labels, rows, classes)
+        frame = data.frame.iloc[rows].reset_index(drop=True)
+        announce("Looking at the columns")
+        roles: tuple[ColumnRole, ...] = ()
+        if matrix is None:
+            excluded = [*exclude, *([split] if split else [])]
+            roles = _roles(
+                data, text, columns=columns, exclude=excluded, keep=keep, random_state=random_state
+            )
+        if matrix is not None:
+            X, features = matrix, "passthrough"
+        elif lone_text := _lone_text(roles):
+            X, features = frame[lone_text].fillna("").astype(str).tolist(), "auto"
+        else:
+            X, features = prepared_frame(frame, roles), "auto"
+        result = find_mislabeled(
+            X, labels, proba=said, features=features, flag=flag, random_state=random_state, n_jobs=n_jobs
         )
-        findings = [
-            *find_conflicts(groups, labels, rows),
-            *find_leaked_copies(groups, np.asarray(parts, dtype=str), rows),
-            *findings,
-        ]
-        result = _with_copies(result, findings, data, rows)
-    tell("Preparing the review", 0, 1)
-    review_set = build_review_set(
-        frame,
-        result,
-        n_random=n_random,
-        title=f"Labels of {Path(data.name).name}",
-        random_state=random_state,
-        rows=rows,
-        n_rows=len(data),
-        text=text or _lone_text(roles) or "",
-        image=image or "",
-        row_name=data.place_of,
-    )
-    return Audit(data, result, rows, roles, tuple(findings), review_set, frame, split, tuple(notes))
-
-
-def _nobody(stage: str, done: int, total: int) -> None:
-    """Progress that nobody asked for."""
+        notes = _notes(data)
+        if nothing := says_nothing(result):
+            result = result if force else without_flags(result)
+            notes.append(
+                nothing if force else f"{nothing} None is flagged (--force flags them all the same)."
+            )
+        announce("Looking for copies")
+        n_columns = sum(role.used for role in roles) if matrix is None else matrix.shape[1]
+        groups = copy_groups(row_keys(frame, roles, matrix), result, n_columns)
+        findings = [*find_outliers(result, rows), *find_lone_values(frame, roles, rows)]
+        if groups is None:
+            notes.append("Most rows hold the same as another, so that copies tell nothing.")
+        else:
+            parts = (
+                np.zeros(len(rows), dtype=str)
+                if split is None
+                else frame[split].astype(str).to_numpy(dtype=object)
+            )
+            findings = [
+                *find_conflicts(groups, labels, rows),
+                *find_leaked_copies(groups, np.asarray(parts, dtype=str), rows),
+                *findings,
+            ]
+            result = _with_copies(result, findings, data, rows)
+        announce("Preparing the review")
+        review_set = build_review_set(
+            frame,
+            result,
+            n_random=n_random,
+            title=f"Labels of {Path(data.name).name}",
+            random_state=random_state,
+            rows=rows,
+            n_rows=len(data),
+            text=text or _lone_text(roles) or "",
+            image=image or "",
+            row_name=data.place_of,
+        )
+        return Audit(data, result, rows, roles, tuple(findings), review_set, frame, split, tuple(notes))
 
 
 def _notes(data: Table) -> list[str]:
@@ -266,14 +266,3 @@ def _lone_text(roles: Sequence[ColumnRole]) -> str | None:
     """The column of texts, if no other is used."""
     used = [role for role in roles if role.used]
     return used[0].name if len(used) == 1 and used[0].use == "text" else None
-
-
-def _vectors(
-    frame: Any, labels: Array, roles: Sequence[ColumnRole], matrix: Array | None, seed: int
-) -> tuple[Any, Any]:
-    """What to judge by: embeddings, texts or columns; and for texts what a classifier of words says."""
-    if matrix is not None:
-        return matrix, None
-    if text := _lone_text(roles):
-        return text_vectors(frame[text].fillna("").astype(str).tolist(), labels, seed)
-    return TabularFeatures().fit_transform(prepared_frame(frame, roles)), None

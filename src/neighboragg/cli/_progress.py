@@ -26,5 +26,5 @@ def progress_bar(console: Console) -> Iterator[Callable[[str, int, int], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("Starting", total=None)
         yield lambda stage, done, total: bar.update(
-            task, description=stage, completed=done, total=total if total > 1 else None
+            task, description=stage, completed=done, total=total or None
         )

@@ -5,6 +5,7 @@ import warnings
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -15,6 +16,7 @@ from neighboragg._inputs import (
     refusal_explained,
     refuse_labels_as_column,
 )
+from neighboragg._progress import announce, expect
 from neighboragg._row_selection import take_rows
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._validation import (
@@ -368,6 +370,8 @@ class MislabelDetector(Savable, BaseEstimator):
 
     def _cross_validate(self, rows: Any, codes: IntArray, folds: Array) -> CrossFitted:
         owner = type(self).__name__
+        expect(len(np.unique(folds)))
+        announce("Cross-validating the classifier")
         with refusal_explained(rows, "X", owner, needs_numbers(self.estimator)):
             fitted = cross_fit(
                 lambda n: clone(self.estimator),

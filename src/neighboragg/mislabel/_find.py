@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from neighboragg._progress import Listener, telling
 from neighboragg._typing import ArrayLike
 from neighboragg.mislabel._detector import MislabelDetector
 from neighboragg.mislabel._result import MislabelResult
@@ -20,6 +21,7 @@ def find_mislabeled(
     verified: ArrayLike | None = None,
     flag: FlagRule | str | float = "estimated",
     random_state: Any = 0,
+    progress: Listener | None = None,
     **settings: Any,
 ) -> MislabelResult:
     """Find the wrong labels of a data set.
@@ -46,6 +48,9 @@ def find_mislabeled(
         labels that may be flagged.
     random_state : int, RandomState instance or None, default=0
         Seeds folds and own models.
+    progress : callable, default=None
+        Called as ``progress(stage, done, total)`` with a text and two numbers while the work goes on; `total` is 0 as
+        long as it is not known.
     **settings : dict
         Any other parameter of :class:`MislabelDetector`.
 
@@ -73,4 +78,5 @@ def find_mislabeled(
     0.9
     """
     detector = MislabelDetector(estimator, flag=flag, random_state=random_state, **settings)
-    return detector._judge(X, y, proba, groups, verified, keep_models=False)
+    with telling(progress):
+        return detector._judge(X, y, proba, groups, verified, keep_models=False)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neighboragg._progress import announce, expect, step
 from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
 from neighboragg.aggregators import DistanceScale, centered, pool_weights, softmax, usual_counts
@@ -64,6 +65,17 @@ class LabeledRows:
     keep_models: bool
     seed: int
     n_jobs: int | None
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return len(np.unique(self.folds))
+
+    @property
+    def steps_per_pass(self) -> int:
+        """Steps of progress: a search, and each own model on each fold."""
+        n_models = 2 + self.boosting + (self.terms is not None) if self.own_models else 0
+        return 1 + n_models * self.n_folds
 
     def neighbors(self, weight: FloatArray) -> UngroupedNeighbors:
         """The reliable rows, to search."""
@@ -183,6 +195,8 @@ def fit_label_trust(
         scaling = Scaling.fit(data.X)
         vectors = scaling.of(data.X)
         weight: FloatArray = np.ones(len(data.codes))
+        expect(n_passes * data.steps_per_pass)
+        announce(f"Searching neighbors, pass 1 of {n_passes}")
         neighbors = data.neighbors(weight)
         distances, rows = neighbors.of_own_rows()
         nearest = nearest_overall(distances, rows, data.n_neighbors)
@@ -191,8 +205,11 @@ def fit_label_trust(
             near = distances
             if passes:
                 weight = relative_trust(passes[-1].trust, data.codes)
+                announce(f"Searching neighbors, pass {number} of {n_passes}")
                 neighbors = data.neighbors(weight)
                 near = neighbors.of_own_rows()[0]
+            step()
+            announce(f"Asking models, pass {number} of {n_passes}")
             votes = _votes(nearest, weight, rows)
             passes.append(_fit_pass(data, vectors, weight, neighbors, near, votes))
             report(

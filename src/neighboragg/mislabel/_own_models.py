@@ -10,6 +10,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from neighboragg._progress import step
 from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg.crossfit import CrossFitted, cross_fit, fit_out_of_bag, fold_splits
 from neighboragg.persistence import Stored
@@ -106,6 +107,7 @@ def ask_own_models(
         else:
             forest = trees(N_TREES, len(X))
             fitted["extra-trees"] = fit_out_of_bag(forest, X, codes, n_classes, weight=weight)
+            step(len(np.unique(folds)))
         if boosting:
             fitted["boosting"] = out_of_fold(
                 lambda n: HistGradientBoostingClassifier(early_stopping=False, random_state=seed)

@@ -10,6 +10,7 @@ import numpy as np
 from neighboragg._optional import import_extra
 from neighboragg._typing import Array
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.features import column_kind
 from neighboragg.tables._leaks import leaking_columns
 
 __all__ = ["ColumnRole", "column_roles", "describe_roles", "prepared_frame"]
@@ -27,7 +28,6 @@ HASH = re.compile(
     r"[0-9a-fA-F]{16,}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[A-Za-z0-9+/_=-]{20,}"
 )
 DATE = r"\s*\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?\s*"
-TWO_WORDS = r"\S\s+\S"
 KEEP_HINT = "name columns to use all the same (--keep), or judge by embeddings (--embeddings)."
 
 
@@ -222,7 +222,7 @@ def _plain_use(column: Any) -> str | None:
         return "number"
     if column.dtype.kind == "M":
         return "date"
-    return "text" if known.astype(str).str.contains(TWO_WORDS).mean() > 0.5 else "category"
+    return column_kind(known.astype(str).to_numpy(dtype=object))
 
 
 def _role(column: Any, name: str) -> ColumnRole:
@@ -251,7 +251,7 @@ def _text_role(known: Any, name: str, distinct: int) -> ColumnRole:
     if known.str.fullmatch(DATE).all():
         return ColumnRole(name, "date")
     if 2 * distinct > n and n >= LEAST_ROWS:
-        if known.str.contains(TWO_WORDS).mean() > 0.5:
+        if column_kind(known.to_numpy(dtype=object)) == "text":
             return ColumnRole(name, "text")
         if distinct == n:
             return ColumnRole(name, "ignored", "every value occurs once")
