@@ -208,12 +208,11 @@ def test_refusals(tmp_path, name, contents, options, message):
     assert table.read_bytes() == contents
 
 
-def test_texts_without_a_common_word_say_nothing(tmp_path):
-    lines = [f"q{i} w{i},{'uv'[i % 2]}" for i in range(40)]
-    (tmp_path / "t.csv").write_text("\n".join(["text,y", *lines]) + "\n")
-    output = run("audit", tmp_path / "t.csv", "--label", "y", "--text", "text", "-o", tmp_path / "s.csv")
-    assert "it says next to nothing about single labels. None is flagged" in output
-    assert len(pd.read_csv(tmp_path / "s.csv")) == 0
+def test_texts_without_a_common_word_are_refused(tmp_path):
+    lines = [f"{chr(19968 + 2 * i)} {chr(19969 + 2 * i)},{'uv'[i % 2]}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["text,y", *lines]) + "\n", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="no texts with a word in common"):
+        run("audit", tmp_path / "t.csv", "--label", "y", "--text", "text", "-o", tmp_path / "s.csv")
 
 
 def test_rows_are_numbered_as_in_the_file_and_folders_are_made(wine, tmp_path):
