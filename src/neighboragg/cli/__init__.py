@@ -15,10 +15,13 @@ def main() -> None:
             import_extra(package, extra="cli", purpose="The neighboragg command")
     except MissingExtraError as error:
         sys.exit(str(error))
-    from neighboragg.cli._app import app
-
     try:
+        from neighboragg.cli._app import app
+
         app()
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted.\n")
+        sys.exit(130)
     except NeighborAggError as error:
         sys.exit(f"Error: {error}")
     except OSError as error:
