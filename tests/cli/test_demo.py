@@ -3,24 +3,61 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import neighboragg
 from neighboragg.cli import main
 from neighboragg.cli._app import app
+from neighboragg.cli._demo import _verdict
+from neighboragg.cli._demo_picture import Judged
 from neighboragg.exceptions import NeighborAggError
 
 
-def test_demo_compares_explains_and_plots(tmp_path):
-    plot = tmp_path / "curves.png"
-    result = CliRunner().invoke(app, ["demo", "--output", str(plot)], env={"COLUMNS": "140"})
+@pytest.mark.slow
+def test_demo_shows_where_neighbors_help_and_where_not(tmp_path):
+    picture = tmp_path / "digits.png"
+    result = CliRunner().invoke(app, ["demo", "--output", str(picture)], env={"COLUMNS": "140"})
     assert result.exit_code == 0, result.output
-    for words in ("max-softmax", "Trust Score", "NeighborAgg (network)", "NeighborAgg (pool)", "AUROC"):
-        assert words in result.output
-    assert result.output.count("least trusted predictions") == 2
-    assert plot.read_bytes().startswith(b"\x89PNG")
-    assert "curves.png" in result.output
+    text = " ".join(result.output.split())
+    for words in (
+        "digits: logistic regression is wrong on 42 of 899 new rows",
+        "Neighbors help here (+",
+        "breast cancer: logistic regression is wrong on 5 of 285 new rows",
+        "Neighbors do not help here, and the method noticed on its validation rows",
+        "the 6 least trusted predictions",
+        "an error",
+        "digits.png",
+    ):
+        assert words in text
+    lines = result.output.splitlines()
+    errors = {
+        row: [[int(cell) for cell in line.split("│")[2:-1]] for line in lines if f"│ {row} " in line]
+        for row in ("chosen by confidence", "chosen by trust")
+    }
+    on_digits, on_cancer = zip(*errors.values(), strict=True)
+    assert on_digits[0][0] == on_digits[1][0] == 42
+    assert on_digits[1][2] <= 10 < 20 <= on_digits[0][2]
+    assert on_cancer[0] == on_cancer[1]
+    assert lines[-1].split()[:3] == ["neighboragg", "audit", "table.csv"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size < 300_000
+
+
+def test_demo_says_so_where_neighbors_make_no_clear_difference():
+    rng = np.random.default_rng(0)
+    correct = rng.random(300) < 0.8
+    judged = Judged("made data", correct, correct + rng.normal(size=300), correct + rng.normal(size=300))
+    assert _verdict(judged, 0).startswith("Neighbors make no clear difference here (")
+
+
+def test_errors_left_counts_what_remains():
+    judged = Judged(
+        "made data", np.array([True, False, True, False]), np.arange(4.0), np.array([3.0, 1, 2, 0])
+    )
+    assert judged.errors_left(judged.trust, np.array([0.0, 0.25, 0.5])).tolist() == [2, 1, 0]
+    assert judged.errors_left(judged.confidence, 0.5) == 1
 
 
 def test_version():
