@@ -113,7 +113,8 @@ def _verdict(judged: Judged, seed: int) -> str:
     gain = bootstrap_difference(
         auroc, judged.correct, judged.trust, judged.confidence, n_resamples=N_RESAMPLES, random_state=seed
     )
-    figures = f"{100 * gain.estimate:+.1f} points of AUROC, 95% interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f}"
+    low, high = 100 * gain.low, 100 * gain.high
+    figures = f"{100 * gain.estimate:+.1f} points of AUROC, 95% interval {low:+.1f} to {high:+.1f}"
     if gain.low > 0:
         return f"Neighbors help here ({figures}): they see errors that the classifier is sure of."
     if np.array_equal(np.argsort(judged.trust), np.argsort(judged.confidence)):
