@@ -15,7 +15,7 @@ from neighboragg.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from neighboragg.review._items import ReviewItem, ReviewSet
 
-__all__ = ["IMAGE_TYPES", "QUEUES", "check_item", "check_review_set"]
+__all__ = ["IMAGE_TYPES", "QUEUES", "check_item", "check_review_set", "checked_line"]
 
 QUEUES = ("flagged", "random")
 # Formats that cannot carry scripts.
@@ -101,6 +101,14 @@ def check_item(item: "ReviewItem", review_set: "ReviewSet") -> None:
             raise InvalidInputError(
                 f"{near}: content must be {{'{item.kind}': …}}, as that of its item. Got {dict(neighbor.content)!r}."
             )
+
+
+def checked_line(text: str, name: str, longest: int) -> str:
+    """Return a line that a person typed, without blanks around it."""
+    text = " ".join(text.split())
+    if len(text) > longest or not text.isprintable():
+        raise InvalidInputError(f"The {name} must be one line of up to {longest:,} printable characters.")
+    return text
 
 
 def _check_row(row: Any, n_rows: Any, where: str) -> None:

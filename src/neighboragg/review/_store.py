@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from neighboragg._validation import check_choice
 from neighboragg.exceptions import FileFormatError, InvalidInputError
+from neighboragg.review._checks import checked_line
 from neighboragg.review._database import Database
 from neighboragg.review._decision import ACTIONS, Decision, DecisionConflictError
 from neighboragg.review._items import ReviewSet
@@ -145,7 +146,7 @@ class DecisionStore:
         check_choice(action, "action", "DecisionStore.record", choices=ACTIONS)
         if row not in self._given:
             raise InvalidInputError(f"Row {row!r} is not in the review set.")
-        note = _checked_text(note, "note", LONGEST_NOTE)
+        note = checked_line(note, "note", LONGEST_NOTE)
         if action == "relabel":
             label = self._new_label(row, label, new_class)
             action = "keep" if label == self._given[row] else action
@@ -243,7 +244,7 @@ class DecisionStore:
     def _new_label(self, row: int, label: str | None, new_class: bool) -> str:
         """Return the label to give to a row, if it may have it."""
         if new_class:
-            text = _checked_text(label or "", "name of the new class", LONGEST_LABEL)
+            text = checked_line(label or "", "name of the new class", LONGEST_LABEL)
             if not text:
                 raise InvalidInputError(f"Row {row}: the name of the new class is empty.")
             return text
@@ -267,14 +268,6 @@ class DecisionStore:
     def _now(self) -> str:
         moment = datetime.fromtimestamp(self._clock(), tz=UTC)
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _checked_text(text: str, name: str, longest: int) -> str:
-    """Return a line that a person typed, without blanks around it."""
-    text = " ".join(text.split())
-    if len(text) > longest or not text.isprintable():
-        raise InvalidInputError(f"The {name} must be one line of up to {longest:,} printable characters.")
-    return text
 
 
 def _append(db: sqlite3.Connection, *entry: Any) -> Decision:
