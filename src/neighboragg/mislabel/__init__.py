@@ -12,7 +12,6 @@ from neighboragg.mislabel._find import find_mislabeled
 from neighboragg.mislabel._intervals import clopper_pearson, errors_left_interval, precision_interval
 from neighboragg.mislabel._noise_rate import (
     confident_count,
-    confident_joint,
     noise_rate_from_trust,
 )
 from neighboragg.mislabel._reliability import label_reliability
@@ -34,7 +33,6 @@ __all__ = [
     "cmd_flags",
     "cmd_threshold",
     "confident_count",
-    "confident_joint",
     "conformal_p_values",
     "errors_left_interval",
     "find_mislabeled",

@@ -2,59 +2,17 @@
 
 import numpy as np
 
-from neighboragg._typing import ArrayLike, FloatArray, IntArray
+from neighboragg._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._validation import check_proba, check_same_length
 from neighboragg.exceptions import InvalidInputError
 
 __all__ = [
     "confident_count",
-    "confident_joint",
     "noise_rate_from_trust",
 ]
 
 # A mean of equal values may round to above them, and then no row of the class would be confident.
 _THRESHOLD_SLACK = 1e-6
-
-
-def confident_joint(proba: ArrayLike, y_codes: ArrayLike) -> IntArray:
-    """Count the rows by given label and by the label that the probabilities are confident of.
-
-    Parameters
-    ----------
-    proba : array-like of shape (n, C)
-        Out-of-sample probabilities of the classes; rows sum to 1.
-    y_codes : array-like of int of shape (n,)
-        Given label of each row as a column of `proba`, 0 to C - 1.
-
-    Returns
-    -------
-    counts : ndarray of shape (C, C)
-        ``counts[i, j]`` rows are labeled i and confidently look like j. Rows that are confident of no class
-        are not counted.
-
-    See Also
-    --------
-    noise_rate_from_trust : The share of wrong labels that follows.
-
-    Notes
-    -----
-    The threshold of class j is its mean self-confidence, :math:`t_j = \\text{mean}\\{p_j(x) : y(x) = j\\}`.
-    A row counts for the class with the largest probability among those with :math:`p_j(x) \\ge t_j`; on a
-    tie the given label wins, then the first class. A class without rows has no threshold and attracts none.
-
-    References
-    ----------
-    .. [1] Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels",
-       Journal of Artificial Intelligence Research 70, 2021, section 3.
-
-    Examples
-    --------
-    >>> from neighboragg.mislabel import confident_joint
-    >>> confident_joint([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]], [0, 0, 0, 1]).tolist()
-    [[2, 1], [0, 1]]
-    """
-    values, codes = _check(proba, y_codes, "proba", "confident_joint")
-    return _joint(values, codes)
 
 
 def confident_count(trust: ArrayLike, y_codes: ArrayLike) -> int:
@@ -74,9 +32,13 @@ def confident_count(trust: ArrayLike, y_codes: ArrayLike) -> int:
 
     Notes
     -----
-    The rows off the diagonal of :func:`confident_joint`, except those that trust their given label most of
-    all (it may miss its own class's high threshold while another class passes a low one). Ties favor the
+    The threshold of class j is its mean self-confidence, :math:`t_j = \\text{mean}\\{p_j(x) : y(x) = j\\}`. A row is
+    counted if its most trusted class is another than the given one and reaches its threshold; a tie favors the
     given label.
+
+    Confident learning [1]_ looks for the best class *among those that reach their threshold*. The two agree as long
+    as every class has rows enough to be trusted. A misspelled label makes a class of one row, which nobody trusts
+    and whose threshold is therefore next to nothing: nearly every doubtful row reaches that one, and would be counted.
 
     *Assumptions:* noise depends on the true class only and never makes up half a class; the trust is out of sample
     (a model that has seen the label agrees with it), and good enough that a row of true class j exceeds class j's
@@ -96,7 +58,7 @@ def confident_count(trust: ArrayLike, y_codes: ArrayLike) -> int:
     1
     """
     values, codes = _check(trust, y_codes, "trust", "confident_count")
-    return _off_diagonal(values, codes)
+    return int(_confident_of_another(values, codes).sum())
 
 
 def noise_rate_from_trust(trust: ArrayLike, y_codes: ArrayLike) -> float:
@@ -131,35 +93,20 @@ def noise_rate_from_trust(trust: ArrayLike, y_codes: ArrayLike) -> float:
     0.25
     """
     values, codes = _check(trust, y_codes, "trust", "noise_rate_from_trust")
-    return _off_diagonal(values, codes) / len(codes)
+    return float(_confident_of_another(values, codes).mean())
 
 
-def _joint(values: FloatArray, codes: IntArray) -> IntArray:
+def _confident_of_another(values: FloatArray, codes: IntArray) -> BoolArray:
+    """Rows whose most trusted class is not the given one and reaches its mean self-confidence."""
     n_classes = values.shape[1]
-    confident = _confident_class(values, codes)
-    cells = (codes * n_classes + confident)[confident >= 0]
-    return np.bincount(cells, minlength=n_classes**2).reshape(n_classes, n_classes)
-
-
-def _off_diagonal(values: FloatArray, codes: IntArray) -> int:
-    confident = _confident_class(values, codes)
-    given = np.take_along_axis(values, codes[:, None], axis=1)[:, 0]
-    return int(((confident >= 0) & (confident != codes) & (given < values.max(axis=1))).sum())
-
-
-def _confident_class(values: FloatArray, codes: IntArray) -> IntArray:
-    """Class that each row is confident of, or -1."""
-    n_classes = values.shape[1]
-    given = np.take_along_axis(values, codes[:, None], axis=1)
+    given = values[np.arange(len(codes)), codes]
     sizes = np.bincount(codes, minlength=n_classes)
-    sums = np.bincount(codes, weights=given[:, 0], minlength=n_classes)
+    sums = np.bincount(codes, weights=given, minlength=n_classes)
     thresholds = np.where(sizes > 0, sums / np.maximum(sizes, 1), np.inf)
-    passing = np.where(values >= thresholds - _THRESHOLD_SLACK, values, -np.inf)
-    best = passing.max(axis=1)
-    confident = np.where(
-        np.take_along_axis(passing, codes[:, None], axis=1)[:, 0] == best, codes, passing.argmax(axis=1)
-    )
-    return np.where(np.isneginf(best), -1, confident)
+    best = values.max(axis=1)
+    # A row that trusts several classes alike may be confident of any of them.
+    reached = ((values == best[:, None]) & (values >= thresholds - _THRESHOLD_SLACK)).any(axis=1)
+    return (given < best) & reached
 
 
 def _check(values: ArrayLike, y_codes: ArrayLike, name: str, owner: str) -> tuple[FloatArray, IntArray]:
