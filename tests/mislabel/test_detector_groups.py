@@ -127,7 +127,7 @@ def test_groups_are_never_split_by_folds(digits):
     find_mislabeled(X, digits.y[:200], estimator=Spy(), groups=groups, own_models=False)
     # The rows of a group are identical: they stay together unless told otherwise.
     X = np.column_stack([groups, groups % 3])
-    find_mislabeled(X, digits.y[:200], estimator=Spy(), own_models=False)
+    find_mislabeled(X, digits.y[:200], estimator=Spy(), own_models=False, force=True)
     with pytest.raises(AssertionError):
         find_mislabeled(X, digits.y[:200], estimator=Spy(), own_models=False, duplicates="ignore")
 
@@ -135,7 +135,7 @@ def test_groups_are_never_split_by_folds(digits):
 def test_rows_tied_together_by_duplicates_are_warned_of(blobs):
     constant = np.ones((80, 2))
     with pytest.warns(TrustWarning) as caught:
-        result = find_mislabeled(constant, blobs.y)
+        result = find_mislabeled(constant, blobs.y, force=True)
     assert [str(warning.message) for warning in caught] == [
         "Identical rows passed to MislabelDetector tie more than half of the 80 rows into one group, so that few "
         "are left to vouch for them.\nHint: pass duplicates='ignore' if they are independent rows, not copies."
@@ -146,7 +146,7 @@ def test_rows_tied_together_by_duplicates_are_warned_of(blobs):
     assert result.n_flagged == 0
     assert (result.given_neighbors == -1).all()
     with pytest.warns(TrustWarning, match="tie more than half"):
-        detector = MislabelDetector(flag=1).fit(constant, blobs.y)
+        detector = MislabelDetector(flag=1, force=True).fit(constant, blobs.y)
     assert detector.result_.reasons[0] == ("isolated row",)
     np.testing.assert_array_equal(detector.score_reliability(blobs.X[:3, :2], blobs.y[:3]), 0.0)
 

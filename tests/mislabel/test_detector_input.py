@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.preprocessing import StandardScaler
 
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 from neighboragg.features import TabularFeatures
 from neighboragg.mislabel import (
     FDR,
@@ -164,7 +164,7 @@ def test_features_say_how_rows_become_vectors(blobs):
         assert detector.predict(X[:2] + 0.01, ["right", "left"]).tolist() == [True, False]
     np.testing.assert_array_equal(detector.result_.scores, alone.scores)
     assert {3, 50} <= {*np.flatnonzero(find_mislabeled(X, blobs.y, flag=4, **FAST).mask)}
-    raw = find_mislabeled(X, blobs.y, features="passthrough", flag=4, **FAST)
+    raw = find_mislabeled(X, blobs.y, features="passthrough", flag=4, force=True, **FAST)
     assert not {3, 50} <= {*np.flatnonzero(raw.mask)}
 
 
@@ -296,7 +296,8 @@ def test_a_class_with_one_row_is_suspicious_and_says_why(blobs):
 
 
 def test_classes_of_one_row_only_say_nothing(blobs):
-    result = find_mislabeled(blobs.X[:4], ["a", "b", "c", "d"])
+    with pytest.warns(TrustWarning, match="0 of 0 labels are predicted"):
+        result = find_mislabeled(blobs.X[:4], ["a", "b", "c", "d"])
     np.testing.assert_allclose(result.trust, 0.25)
     assert result.n_flagged == 0
 
@@ -308,7 +309,7 @@ def test_classes_of_one_row_only_say_nothing(blobs):
 def test_few_rows(n, settings):
     rng = np.random.default_rng(n)
     y = np.arange(n) % 2
-    result = find_mislabeled(rng.normal(size=(n, 2)), y, flag=n, **settings)
+    result = find_mislabeled(rng.normal(size=(n, 2)), y, flag=n, force=True, **settings)
     assert np.isfinite(result.trust).all()
     assert np.isfinite(result.scores).all()
     assert all(result.reasons)
@@ -320,7 +321,7 @@ def test_constant_and_huge_features_do_no_harm(blobs):
         result = find_mislabeled(rows, blobs.y, flag=2, n_passes=1)
         assert np.flatnonzero(result.mask).tolist() == [3, 50]
     # Nothing but constants, and told not to mind: finite, and no error.
-    said = find_mislabeled(np.ones((80, 2)), blobs.y, duplicates="ignore", n_passes=1)
+    said = find_mislabeled(np.ones((80, 2)), blobs.y, duplicates="ignore", n_passes=1, force=True)
     assert np.isfinite(said.scores).all()
 
 
@@ -330,7 +331,7 @@ def test_labels_at_random_do_not_turn_the_evidence_around():
     correlations = []
     for _ in range(40):
         X, y = rng.normal(size=(14, 2)), np.arange(14) % 2
-        result = find_mislabeled(X, y, own_models=False, n_neighbors=3)
+        result = find_mislabeled(X, y, own_models=False, n_neighbors=3, force=True)
         votes = (y[_nearest(X, 3)] == y[:, None]).mean(axis=1)
         if np.ptp(result.scores) > 1e-9:
             correlations.append(np.corrcoef(votes, result.scores)[0, 1])

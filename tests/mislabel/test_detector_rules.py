@@ -39,7 +39,7 @@ def test_budget_breaks_ties_by_position_and_estimated_does_not_break_them(blobs)
     groups = np.arange(80) < 40
     left = np.where(groups, "left", "right")
     for rule, flagged in ({"flag": 3}, [0, 1, 2]), ({}, []):
-        result = find_mislabeled(constant, left, groups=groups, own_models=False, **rule)
+        result = find_mislabeled(constant, left, groups=groups, own_models=False, force=True, **rule)
         np.testing.assert_array_equal(result.scores, 0.0)
         assert np.flatnonzero(result.mask).tolist() == flagged
         np.testing.assert_array_equal(result.p_values, 1.0)

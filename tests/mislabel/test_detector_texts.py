@@ -88,7 +88,7 @@ def test_a_detector_of_texts_is_saved_and_loaded(tmp_path):
 
 def test_a_callable_is_passed_again_to_load(tmp_path):
     X = np.array([[len(text), text.count("o")] for text in TEXTS], dtype=float)
-    detector = MislabelDetector(features=np.sqrt, own_models=False, n_passes=1).fit(X, LABELS)
+    detector = MislabelDetector(features=np.sqrt, own_models=False, n_passes=1, force=True).fit(X, LABELS)
     detector.save(tmp_path / "callable.nagg")
     again = neighboragg.load(tmp_path / "callable.nagg", features=np.sqrt)
     scores = detector.score_reliability(X[:3] + 1, LABELS[:3])

@@ -42,9 +42,10 @@ from neighboragg.mislabel._inputs import (
 )
 from neighboragg.mislabel._label_trust import LabeledRows, fit_label_trust
 from neighboragg.mislabel._misuse import looks_in_sample
+from neighboragg.mislabel._predictive import measure_predictiveness
 from neighboragg.mislabel._reliability import RELIABILITIES, reliability_scores
 from neighboragg.mislabel._result import MislabelResult
-from neighboragg.mislabel.rules import FlagRule, JudgedLabels, as_rule
+from neighboragg.mislabel.rules import FlagRule, JudgedLabels, Nothing, as_rule
 from neighboragg.persistence import Savable
 
 __all__ = ["MislabelDetector"]
@@ -68,6 +69,9 @@ class MislabelDetector(Savable, BaseEstimator):
         What to flag: :class:`Estimated`, :class:`Budget`, :class:`FalseAlarms` or :class:`FDR`, or a rule of your
         own. Short forms: ``"estimated"``, an int for the number of labels to flag (:class:`Budget`), a float in
         (0, 1) for the share of the right labels that may be flagged (:class:`FalseAlarms`).
+    force : bool, default=False
+        Flag labels even if what is given predicts them no better than the frequencies of the classes alone. By
+        default nothing is flagged then, with a warning.
     reliability : {"margin", "difference", "trust", "paper"}, default="margin"
         Score of a label; see :func:`label_reliability`.
     n_passes : int, default=2
@@ -149,6 +153,7 @@ class MislabelDetector(Savable, BaseEstimator):
         *,
         features: Any = "auto",
         flag: FlagRule | str | float = "estimated",
+        force: bool = False,
         reliability: str = "margin",
         n_passes: int = 2,
         own_models: bool = True,
@@ -163,6 +168,7 @@ class MislabelDetector(Savable, BaseEstimator):
         self.estimator = estimator
         self.features = features
         self.flag = flag
+        self.force = force
         self.reliability = reliability
         self.n_passes = n_passes
         self.own_models = own_models
@@ -259,6 +265,8 @@ class MislabelDetector(Savable, BaseEstimator):
         self._label_trust = fit_label_trust(data, self.n_passes, self._report)
         if proba is not None:
             self._warn_if_in_sample(data)
+        if not self.force:
+            self._check_predictive(codes)
         scores = self._scores(self._label_trust.trust, codes, said)
         self._verified_scores = scores[is_verified]
         judged = JudgedLabels(scores, self._label_trust.trust, codes, is_verified)
@@ -404,6 +412,28 @@ class MislabelDetector(Savable, BaseEstimator):
     def _scores(self, trust: FloatArray, codes: IntArray, said: FloatArray | None) -> FloatArray:
         predicted = None if said is None else said.argmax(axis=1)
         return reliability_scores(trust, codes, self.reliability, predicted)
+
+    def _check_predictive(self, codes: IntArray) -> None:
+        """Warn and flag nothing unless labels are predicted better than by the frequencies of the classes."""
+        fitted = self._label_trust
+        first = fitted.passes[0]
+        comparable = np.isfinite(fitted.distances[np.arange(len(codes)), codes, 0])
+        found = measure_predictiveness(first.trust, codes, comparable, int((first.slopes != 0).sum()))
+        if found.is_shown:
+            return
+        figures = (
+            f"{found.agreeing:,} of {found.n:,} labels are predicted from the other rows, while always saying the most "
+            f"frequent class is right for {found.majority:,} (p = {found.p_value:.2g})"
+        )
+        warnings.warn(
+            f"What was passed to {type(self).__name__} predicts the labels no better than the frequencies of the "
+            f"classes alone: {figures}. Nothing is flagged.\n"
+            "Hint: pass columns, texts, embeddings or probabilities that say more about the labels, or force=True to "
+            "flag labels all the same.",
+            TrustWarning,
+            stacklevel=4,
+        )
+        self._rule = Nothing(self._rule.name, f"Nothing is flagged, as nothing is known: {figures}.")
 
     def _warn_if_in_sample(self, data: LabeledRows) -> None:
         first = self._label_trust.passes[0]

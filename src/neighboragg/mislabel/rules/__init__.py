@@ -6,8 +6,19 @@ from neighboragg.mislabel.rules._budget import Budget
 from neighboragg.mislabel.rules._estimated import Estimated
 from neighboragg.mislabel.rules._false_alarms import FalseAlarms
 from neighboragg.mislabel.rules._fdr import FDR
+from neighboragg.mislabel.rules._nothing import Nothing
 from neighboragg.mislabel.rules._short_forms import as_rule
 
-__all__ = ["FDR", "Budget", "Estimated", "FalseAlarms", "FlagRule", "Flags", "JudgedLabels", "as_rule"]
+__all__ = [
+    "FDR",
+    "Budget",
+    "Estimated",
+    "FalseAlarms",
+    "FlagRule",
+    "Flags",
+    "JudgedLabels",
+    "Nothing",
+    "as_rule",
+]
 
 _publish(globals())
