@@ -61,7 +61,7 @@ def test_a_classifier_much_better_than_neighbors_is_not_suspected():
     decision = cross_val_predict(SVC(), X[:, :2], y, cv=5)
     proba = np.where(decision[:, None] == [0, 1], 0.99, 0.01)
     assert (decision == y).mean() > 0.99
-    find_mislabeled(X, y, proba=proba, **FAST)
+    find_mislabeled(X, y, proba=proba, features="passthrough", **FAST)
 
 
 def test_few_rows_prove_nothing(blobs):

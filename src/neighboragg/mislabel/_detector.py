@@ -229,6 +229,8 @@ class MislabelDetector(Savable, BaseEstimator):
         self._rule = as_rule(self.flag, owner)
         self._check_params(proba)
         rows = read_rows(X, owner, keep_vectors=preprocessing_of(self.estimator) is not None)
+        if not rows.shape[0]:
+            raise InvalidInputError(f"X passed to {owner} has no rows.")
         self.n_features_in_ = width(rows)
         self._vectorizer = Vectorizer(self.features)
         # Without labels: vectors that had seen them would vouch for them.

@@ -17,14 +17,9 @@ __all__ = ["check_classes", "check_groups", "check_vectors", "check_verified", "
 def read_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
     """Data frames and sparse matrices as they are, texts as an array of strings, all else as a 2-D array."""
     X = as_plain(X, "X", owner)
-    rows = (
-        as_strings(np.asarray(X, dtype=object))
-        if is_texts(X)
-        else as_rows(X, owner, keep_vectors=keep_vectors)
-    )
-    if not rows.shape[0]:
-        raise InvalidInputError(f"X passed to {owner} has no rows.")
-    return rows
+    if is_texts(X):
+        return as_strings(np.asarray(X, dtype=object))
+    return as_rows(X, owner, keep_vectors=keep_vectors)
 
 
 def width(rows: Any) -> int:
