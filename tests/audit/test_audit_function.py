@@ -7,7 +7,7 @@ from sklearn.datasets import load_wine
 
 from neighboragg.audit import audit
 from neighboragg.datasets import add_label_noise
-from neighboragg.exceptions import InvalidInputError, TrustWarning
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 
 pytestmark = pytest.mark.slow
 
@@ -168,3 +168,17 @@ def test_tables_that_cannot_be_judged():
         "There is no usable column beside the label:\n  id: counted up\n"
         "Hint: name columns to use all the same (--keep), or judge by embeddings (--embeddings)."
     )
+
+
+def test_choices_without_effect_are_refused(numbered):
+    frame, _ = numbered
+    for instead, options in (
+        ("embeddings", {"embeddings": np.zeros((len(frame), 2)), "exclude": ["a"]}),
+        ("a column of texts", {"text": "a", "columns": ["b"]}),
+    ):
+        with pytest.raises(InvalidParameterError) as error:
+            audit(frame, label="y", **options)
+        assert str(error.value) == (
+            f"Labels are judged by {instead} alone, so columns, exclude and keep have nothing to choose from.\n"
+            "Hint: pass either."
+        )

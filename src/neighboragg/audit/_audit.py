@@ -131,6 +131,7 @@ def audit(
         data = read_table(table, label, sep=sep, encoding=encoding)
         check_class_labels(data.labels, label)
         _check_columns(data, text, image, split, embeddings)
+        _check_choices(columns, exclude, keep, text, embeddings)
         rows = _judged_rows(data.labels, sample, random_state)
         labels = data.labels[rows]
         matrix = None if embeddings is None else read_matrix(embeddings, len(data), "embeddings")[rows]
@@ -159,23 +160,13 @@ def audit(
                 nothing if force else f"{nothing} None is flagged (--force flags them all the same)."
             )
         announce("Looking for copies")
-        n_columns = sum(role.used for role in roles) if matrix is None else matrix.shape[1]
-        groups = copy_groups(row_keys(frame, roles, matrix), result, n_columns)
-        findings = [*find_outliers(result, rows), *find_lone_values(frame, roles, rows)]
-        if groups is None:
+        parts = None if split is None else frame[split].astype(str).to_numpy(dtype=object).astype(str)
+        findings = _findings(frame, roles, matrix, result, rows, parts)
+        if findings is None:
             notes.append("Most rows hold the same as another, so that copies tell nothing.")
-        else:
-            parts = (
-                np.zeros(len(rows), dtype=str)
-                if split is None
-                else frame[split].astype(str).to_numpy(dtype=object)
-            )
-            findings = [
-                *find_conflicts(groups, labels, rows),
-                *find_leaked_copies(groups, np.asarray(parts, dtype=str), rows),
-                *findings,
-            ]
-            result = _with_copies(result, findings, data, rows)
+            findings = []
+        findings += [*find_outliers(result, rows), *find_lone_values(frame, roles, rows)]
+        result = _with_copies(result, findings, data, rows)
         announce("Preparing the review")
         review_set = build_review_set(
             frame,
@@ -210,6 +201,23 @@ def _roles(data: Table, text: str | None, **choices: Any) -> tuple[ColumnRole, .
         return tuple(ColumnRole(text, "text") if role.name == text else role for role in roles)
     check_usable(roles)
     return roles
+
+
+def _findings(
+    frame: Any,
+    roles: Sequence[ColumnRole],
+    matrix: Array | None,
+    result: MislabelResult,
+    rows: IntArray,
+    parts: Array | None,
+) -> list[Finding] | None:
+    """Copies that contradict each other, or are in several parts of the split; None if copies tell nothing."""
+    n_columns = sum(role.used for role in roles) if matrix is None else matrix.shape[1]
+    groups = copy_groups(row_keys(frame, roles, matrix), result, n_columns)
+    if groups is None:
+        return None
+    leaked = [] if parts is None else find_leaked_copies(groups, parts, rows)
+    return [*find_conflicts(groups, result.given, rows), *leaked]
 
 
 def _with_copies(
@@ -252,6 +260,22 @@ def _check_columns(
                 f"{missing:,} of {len(data):,} pictures of column {image!r} are not below {folder}.\n"
                 "Hint: paths are relative to the folder of the table."
             )
+
+
+def _check_choices(
+    columns: Sequence[str] | None,
+    exclude: Sequence[str],
+    keep: Sequence[str],
+    text: str | None,
+    embeddings: Any,
+) -> None:
+    """Raise if columns are chosen that labels are not judged by."""
+    instead = "embeddings" if embeddings is not None else "a column of texts" if text is not None else ""
+    if instead and (columns or exclude or keep):
+        raise InvalidParameterError(
+            f"Labels are judged by {instead} alone, so columns, exclude and keep have nothing to choose from.\n"
+            "Hint: pass either."
+        )
 
 
 def _judged_rows(labels: Array, sample: int | None, seed: int) -> IntArray:

@@ -39,7 +39,7 @@ def compare(
     Parameters
     ----------
     data : path, DataFrame or array-like of shape (n, n_features)
-        A CSV or Parquet file or a DataFrame, with `label`; or numbers, with `y`.
+        A table file (CSV, Parquet, …) or a DataFrame, with `label`; or numbers, with `y`.
     y : array-like of shape (n,), default=None
         Labels of an array.
     label : str, default=None

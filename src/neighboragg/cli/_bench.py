@@ -68,7 +68,7 @@ def mislabel(seeds: Seeds = 1, jobs: Jobs = -1, output: Folder = DEFAULT_FOLDER)
 
 @bench.command()
 def data(
-    file: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
+    file: Annotated[Path, typer.Argument(help="Table: CSV, JSON lines, Parquet, Feather or Excel.")],
     label: Annotated[str, typer.Option(help="Name of the label column.")],
     seeds: Seeds = 3,
     jobs: Jobs = -1,
