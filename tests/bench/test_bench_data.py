@@ -128,7 +128,7 @@ def test_an_identifier_is_left_out_and_named(frame):
     table = frame(150)
     expected = load_matrix(table, "kind")[0]
     table.insert(0, "customer", [f"c{i}" for i in range(150)])
-    table.insert(3, "note", [f"text {i}" for i in range(150)])
+    table.insert(3, "note", [f"some text {i}" for i in range(150)])
     with pytest.warns(TrustWarning) as caught:
         X = load_matrix(table, "kind")[0]
     assert [str(warning.message) for warning in caught] == [
