@@ -1,10 +1,11 @@
 """Trust methods compared on one's own data: a file, a frame or arrays."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from neighboragg.bench import compare
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 
 QUICK = {"bases": ["LR"], "methods": ["Confidence", "kNN vote"], "n_splits": 2, "n_jobs": 1}
 METRICS = ["auroc", "ap_success", "ap_error", "ece"]
@@ -26,6 +27,21 @@ def test_a_file_a_frame_and_arrays_give_the_same(csv, frame):
     from_numbers = compare(numbers.assign(kind=frame()["kind"]), label="kind", **QUICK)
     from_arrays = compare(numbers.astype(float), frame()["kind"], **QUICK)
     np.testing.assert_allclose(from_arrays.to_frame()[METRICS], from_numbers.to_frame()[METRICS])
+
+
+def test_a_column_of_vectors_is_a_column_for_each_number(frame):
+    numbers, kind = frame()[["weight", "ripe"]].astype(float), frame()["kind"]
+    vectors = pd.DataFrame({"embedding": numbers.to_numpy().tolist()})
+    for found in (compare(vectors, kind, **QUICK), compare(vectors.assign(kind=kind), label="kind", **QUICK)):
+        expected = compare(numbers, kind, **QUICK).to_frame()
+        np.testing.assert_allclose(found.to_frame()[METRICS], expected[METRICS])
+
+
+def test_what_is_left_out_of_a_file_is_said_once(csv, frame):
+    frame().assign(constant=1).to_csv(csv, index=False)
+    with pytest.warns(TrustWarning, match="'constant'") as caught:
+        compare(csv, label="kind", **QUICK)
+    assert len(caught) == 1
 
 
 def test_it_prints_and_becomes_a_page(frame):

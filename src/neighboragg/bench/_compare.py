@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
+from neighboragg._inputs import as_plain, expand_vectors
 from neighboragg._typing import Array, ArrayLike, FloatArray
-from neighboragg._validation import check_choice, check_integer, check_labels, check_same_length
+from neighboragg._validation import check_choice, check_integer, check_labels, check_rows, check_same_length
 from neighboragg.bench._comparison import Comparison
 from neighboragg.bench._data import load_matrix
 from neighboragg.bench._lineup import BASES, COMPARED, ENTRANTS
@@ -38,8 +38,8 @@ def compare(
 
     Parameters
     ----------
-    data : path, DataFrame or array-like of shape (n, n_features)
-        A table file (CSV, Parquet, …) or a DataFrame, with `label`; or numbers, with `y`.
+    data : path, DataFrame, data set, tensor or array-like of shape (n, n_features)
+        A table file (CSV, Parquet, …), a DataFrame or a Hugging Face data set, with `label`; or numbers, with `y`.
     y : array-like of shape (n,), default=None
         Labels of an array.
     label : str, default=None
@@ -77,6 +77,8 @@ def compare(
     methods = tuple(check_choice(method, "methods", OWNER, choices=ENTRANTS) for method in methods)
     seeds = range(check_integer(n_splits, "n_splits", OWNER, minimum=1))
     is_file = isinstance(data, str | Path)
+    if not is_file:
+        data = expand_vectors(as_plain(data, "data", OWNER), "data", OWNER)
     _check_combination(data, y, label, results, is_file=is_file)
     if is_file:
         load_matrix(str(data), label)  # what is wrong with the file is told before work starts
@@ -95,7 +97,7 @@ def compare(
 def _arrays(data: Any, y: Any, label: str | None) -> tuple[FloatArray, Array]:
     if label is not None:
         return load_matrix(data, label)
-    X = check_array(data, dtype=np.float64, input_name="data", estimator=OWNER)
+    X = check_rows(data, "data", OWNER).astype(np.float64)
     labels = check_labels(y, "y", OWNER)
     check_same_length(X, "data", labels, "y", OWNER)
     return X, labels

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from neighboragg.bench._cells import make_cell, score_entrants
 from neighboragg.bench._data import load_matrix
 from neighboragg.bench._machine import machine
 from neighboragg.bench._store import ResultStore
+from neighboragg.exceptions import TrustWarning
 
 __all__ = ["Computable", "Task", "file_digest", "run_tasks"]
 
@@ -138,7 +140,9 @@ def compute(task: Computable) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=2)
 def _cached_matrix(name: str, label: str | None) -> tuple[FloatArray, Array]:
-    return load_matrix(name, label)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)  # told before the tasks were made
+        return load_matrix(name, label)
 
 
 def _workers(n_jobs: int | None, n_tasks: int) -> int:
