@@ -163,7 +163,7 @@ def test_what_is_wrong_with_the_file_is_told_before_any_work(csv, tmp_path, refu
     done = run("data", csv, "--label", "taste", "--output", tmp_path / "out")
     assert isinstance(done.exception, InvalidInputError)
     assert str(done.exception) == (
-        "There is no column 'taste'.\nHint: the columns are 'size', 'weight', 'color', 'ripe', 'kind'."
+        f"There is no column 'taste' in {csv}.\nHint: the columns are 'size', 'weight', 'color', 'ripe', 'kind'."
     )
     assert not (tmp_path / "out").exists()
 
