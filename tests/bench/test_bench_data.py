@@ -132,7 +132,7 @@ def test_an_identifier_is_left_out_and_named(frame):
     with pytest.warns(TrustWarning) as caught:
         X = load_matrix(table, "kind")[0]
     assert [str(warning.message) for warning in caught] == [
-        "Left out 'customer' (every value occurs once), 'note' (every value occurs once)."
+        "Left out 'customer' (every value occurs once), 'note' (texts)."
     ]
     np.testing.assert_array_equal(X, expected)
 
