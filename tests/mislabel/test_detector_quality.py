@@ -134,3 +134,22 @@ def test_the_result_is_a_function_of_data_and_seed(blobs):
     assert not np.array_equal(first, other)
     threads = find_mislabeled(blobs.X, blobs.y, n_jobs=2, n_passes=1).scores
     np.testing.assert_allclose(threads, first)
+
+
+def test_labels_of_one_row_do_not_teach_the_pool_to_ignore_distances():
+    """Of a lone label no neighbor is found, which says what the label is: such rows must not take part in the fit.
+
+    If they did, distances would get no weight, and only the votes of the nearest rows would count.
+    """
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(120) % 2, "left", "right").astype("U9")
+    X = rng.normal(size=(120, 2)) + 3.0 * (y == "right")[:, None]
+    y[:20] = [f"lone {i}" for i in range(20)]
+    X[:20] += [0.0, 20.0]
+    detector = MislabelDetector(features="passthrough", own_models=False, n_passes=1).fit(X, y)
+    # All 20 nearest rows of both are on the left, but the second is on the way to the right.
+    new = np.array([[-1.0, -1.0], [0.4, 0.4]])
+    nearest = np.argsort(((X - new[:, None]) ** 2).sum(axis=2), axis=1)[:, :20]
+    assert (y[nearest] == "left").all()
+    inside, between = detector.score_reliability(new, ["left", "left"])
+    assert inside > between + 0.1
