@@ -33,7 +33,7 @@ def test_nothing_is_flagged_where_nothing_is_known(nonsense):
     )
     assert message.endswith(
         "Nothing is flagged.\nHint: pass columns, texts, embeddings or probabilities that say more about the "
-        "labels, or force=True to flag labels all the same."
+        "labels, or force=True (--force) to flag labels all the same."
     )
     assert figures in message
     assert figures in result.promise

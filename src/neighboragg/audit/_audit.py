@@ -10,7 +10,6 @@ import numpy as np
 from neighboragg._progress import Listener, announce, telling
 from neighboragg._typing import Array, IntArray
 from neighboragg.audit._arrays import read_matrix, read_proba
-from neighboragg.audit._evidence import says_nothing, without_flags
 from neighboragg.audit._findings import (
     CONFLICT,
     Finding,
@@ -151,14 +150,18 @@ def audit(
         else:
             X, features = prepared_frame(frame, roles), "auto"
         result = find_mislabeled(
-            X, labels, proba=said, features=features, flag=flag, random_state=random_state, n_jobs=n_jobs
+            X,
+            labels,
+            proba=said,
+            features=features,
+            flag=flag,
+            force=force,
+            random_state=random_state,
+            n_jobs=n_jobs,
         )
         notes = _notes(data)
-        if nothing := says_nothing(result):
-            result = result if force else without_flags(result)
-            notes.append(
-                nothing if force else f"{nothing} None is flagged (--force flags them all the same)."
-            )
+        if result.threshold == -np.inf:
+            notes.append(result.promise)  # why nothing could be flagged
         announce("Looking for copies")
         parts = None if split is None else frame[split].astype(str).to_numpy(dtype=object).astype(str)
         findings = _findings(frame, roles, matrix, result, rows, parts)

@@ -430,8 +430,8 @@ class MislabelDetector(Savable, BaseEstimator):
         warnings.warn(
             f"What was passed to {type(self).__name__} predicts the labels no better than the frequencies of the "
             f"classes alone: {figures}. Nothing is flagged.\n"
-            "Hint: pass columns, texts, embeddings or probabilities that say more about the labels, or force=True to "
-            "flag labels all the same.",
+            "Hint: pass columns, texts, embeddings or probabilities that say more about the labels, or force=True "
+            "(--force) to flag labels all the same.",
             TrustWarning,
             stacklevel=4,
         )
