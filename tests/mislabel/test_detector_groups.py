@@ -137,8 +137,8 @@ def test_rows_tied_together_by_duplicates_are_warned_of(blobs):
     with pytest.warns(TrustWarning) as caught:
         result = find_mislabeled(constant, blobs.y, force=True)
     assert [str(warning.message) for warning in caught] == [
-        "Identical rows passed to MislabelDetector tie more than half of the 80 rows into one group, so that few "
-        "are left to vouch for them.\nHint: pass duplicates='ignore' if they are independent rows, not copies."
+        "Identical rows passed to MislabelDetector tie more than half of the 80 rows into one group, so few are "
+        "left to vouch for them.\nHint: pass duplicates='ignore' if they are independent rows, not copies."
     ]
     # Nothing is known, so nothing is said.
     np.testing.assert_allclose(result.trust, 0.5)

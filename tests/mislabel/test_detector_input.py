@@ -87,7 +87,7 @@ def test_parameters_are_checked_in_fit(blobs, parameters, message):
          "Hint: pass probabilities, not logits or votes."),
         ({"groups": np.arange(79)}, "groups passed to MislabelDetector must hold one value for each of the 80 "
          "rows. Got shape (79,)."),
-        ({"groups": ["p"] * 80}, "groups passed to MislabelDetector puts all 80 rows into one group, so that none "
+        ({"groups": ["p"] * 80}, "groups passed to MislabelDetector puts all 80 rows into one group, so none "
          "can vouch for another.\nHint: leave out groups if the rows are independent."),
         ({"verified": [1, 80]}, "verified passed to MislabelDetector must be a mask of the 80 rows, or row numbers "
          "from 0 to 79. Got shape (2,) of dtype int64."),

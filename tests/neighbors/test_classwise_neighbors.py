@@ -271,45 +271,11 @@ class TestMissingNeighbors:
         np.testing.assert_array_equal(distances, [[[0.0, np.inf]]])
 
 
-class TestPartialFit:
-    @settings(deadline=None, max_examples=50)
-    @given(problems(), st.integers(0, 150), st.sampled_from(["euclidean", "cosine"]))
-    def test_equals_fit_on_all_rows(self, problem, cut, metric):
-        _, X, y, queries, k, n_classes = problem
-        cut = 1 + cut % len(X)
-        whole = ClasswiseNeighbors(k, metric=metric).fit(X, y, classes=np.arange(n_classes))
-        parts = ClasswiseNeighbors(k, metric=metric).partial_fit(
-            X[:cut], y[:cut], classes=np.arange(n_classes)
-        )
-        parts.partial_fit(X[cut:], y[cut:])
-        assert parts.n_samples_fit_ == len(X)
-        np.testing.assert_array_equal(parts.class_count_, whole.class_count_)
-        assert_same_bits(parts.kneighbors(queries), whole.kneighbors(queries))
-        assert_same_bits(parts.kneighbors(), whole.kneighbors())
-
-    def test_single_and_double_precision_lose_nothing(self):
-        rng = np.random.default_rng(0)
-        first, second = rng.normal(size=(30, 3)).astype(np.float32), rng.normal(size=(30, 3))
-        y = np.arange(30) % 2
-        parts = ClasswiseNeighbors(3).partial_fit(first, y).partial_fit(second, y)
-        whole = ClasswiseNeighbors(3).fit(np.concatenate([first.astype(np.float64), second]), np.tile(y, 2))
-        assert_same_bits(parts.kneighbors(second), whole.kneighbors(second))
-
-    def test_fit_forgets(self):
-        index = ClasswiseNeighbors(1).fit([[0.0, 0.0]], ["old"]).fit([[1.0]], ["new"])
-        assert index.classes_.tolist() == ["new"]
-        assert index.n_features_in_ == 1
-        assert index.n_samples_fit_ == 1
-
-    def test_a_refused_call_changes_nothing(self):
-        index = ClasswiseNeighbors(1)
-        with pytest.raises(ValueError, match="not among the 1 known classes"):
-            index.partial_fit([[0.0]], ["b"], classes=["a"])
-        index.partial_fit([[0.0], [1.0]], ["a", "b"], classes=["a", "b"])
-        before = index.kneighbors([[0.4]])
-        with pytest.raises(ValueError, match="not among the 2 known classes"):
-            index.partial_fit([[0.4]], ["c"])
-        assert_same_bits(index.kneighbors([[0.4]]), before)
+def test_fit_forgets():
+    index = ClasswiseNeighbors(1).fit([[0.0, 0.0]], ["old"]).fit([[1.0]], ["new"])
+    assert index.classes_.tolist() == ["new"]
+    assert index.n_features_in_ == 1
+    assert index.n_samples_fit_ == 1
 
 
 class TestCosine:
@@ -358,10 +324,6 @@ def test_saved_and_loaded_gives_equal_bits(metric, dtype, tmp_path):
     np.testing.assert_array_equal(loaded.class_count_, index.class_count_)
     assert_same_bits(loaded.kneighbors(queries), index.kneighbors(queries))
     assert_same_bits(loaded.kneighbors(), index.kneighbors())
-    # What was loaded can go on learning.
-    assert_same_bits(
-        loaded.partial_fit(queries, y).kneighbors(queries), index.partial_fit(queries, y).kneighbors(queries)
-    )
 
 
 @pytest.mark.parametrize("labels", [np.array([3, -1, 3]), np.array(["b", "a", "b"]), [True, False, True]])

@@ -85,11 +85,11 @@ class UngroupedNeighbors(Stored):
         )
         rows = np.where(found < 0, -1, self.kept[found])
         if spare:
-            kin = (rows >= 0) & (self.groups[rows] == self.groups[chosen][:, None, None])
+            same_group = (rows >= 0) & (self.groups[rows] == self.groups[chosen][:, None, None])
             # Stable: the others stay in the order of distance and row number.
-            order = np.argsort(kin | (rows < 0), axis=2, kind="stable")[:, :, : self.n_neighbors]
-            distances = np.take_along_axis(np.where(kin, np.inf, distances), order, axis=2)
-            rows = np.take_along_axis(np.where(kin, -1, rows), order, axis=2)
+            order = np.argsort(same_group | (rows < 0), axis=2, kind="stable")[:, :, : self.n_neighbors]
+            distances = np.take_along_axis(np.where(same_group, np.inf, distances), order, axis=2)
+            rows = np.take_along_axis(np.where(same_group, -1, rows), order, axis=2)
         return distances, rows
 
 

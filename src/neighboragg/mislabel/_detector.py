@@ -31,7 +31,6 @@ from neighboragg.crossfit import CrossFitted, cross_fit, deal_folds, fold_splits
 from neighboragg.exceptions import InvalidInputError, TrustWarning
 from neighboragg.features import Vectorizer
 from neighboragg.mislabel._build_result import build_result
-from neighboragg.mislabel._groups import Kinship, find_kin, mostly_known
 from neighboragg.mislabel._inputs import (
     check_classes,
     check_groups,
@@ -45,6 +44,7 @@ from neighboragg.mislabel._misuse import looks_in_sample
 from neighboragg.mislabel._predictive import measure_predictiveness
 from neighboragg.mislabel._reliability import RELIABILITIES, reliability_scores
 from neighboragg.mislabel._result import MislabelResult
+from neighboragg.mislabel._row_groups import RowGroups, group_rows, mostly_known
 from neighboragg.mislabel.rules import FlagRule, JudgedLabels, Nothing, as_rule
 from neighboragg.persistence import Savable
 
@@ -242,8 +242,8 @@ class MislabelDetector(Savable, BaseEstimator):
         is_verified = check_verified(verified, n, owner)
         self._rule.check(is_verified)
         rng = check_random_state(self.random_state)
-        kin = self._find_kin(vectors, codes, groups)
-        folds = deal_folds(codes, kin.groups, self.cv, rng)
+        grouped = self._group_rows(vectors, codes, groups)
+        folds = deal_folds(codes, grouped.groups, self.cv, rng)
         self.classifier_ = None if self.estimator is None else self._cross_validate(rows, codes, folds)
         said = None if self.classifier_ is None else self.classifier_.proba
         if proba is not None:
@@ -255,7 +255,7 @@ class MislabelDetector(Savable, BaseEstimator):
             codes,
             n_classes,
             said,
-            kin.groups,
+            grouped.groups,
             folds,
             n_neighbors=self.n_neighbors,
             own_models=bool(self.own_models),
@@ -279,7 +279,7 @@ class MislabelDetector(Savable, BaseEstimator):
             judged,
             self._rule.flag(judged),
             rule=self._rule.name,
-            notes=kin.notes,
+            notes=grouped.notes,
         )
         self._report(f"{self.result_.n_flagged} of {n} labels flagged")
         return self.result_
@@ -364,19 +364,19 @@ class MislabelDetector(Savable, BaseEstimator):
                     "Hint: pass the estimator to have it cross-validated here, or out-of-fold proba, not both."
                 )
 
-    def _find_kin(self, rows: FloatArray, codes: IntArray, groups: ArrayLike | None) -> Kinship:
+    def _group_rows(self, rows: FloatArray, codes: IntArray, groups: ArrayLike | None) -> RowGroups:
         owner = type(self).__name__
         given = None if groups is None else check_groups(groups, len(rows), owner)
-        kin = find_kin(rows, codes, given, join_duplicates=self.duplicates == "group")
-        if kin.tangled:
+        found = group_rows(rows, codes, given, join_duplicates=self.duplicates == "group")
+        if found.tied_together:
             warnings.warn(
                 f"Identical rows passed to {owner} tie more than half of the {len(rows)} rows into one group, so "
-                "that few are left to vouch for them.\n"
+                "few are left to vouch for them.\n"
                 "Hint: pass duplicates='ignore' if they are independent rows, not copies.",
                 TrustWarning,
                 stacklevel=4,
             )
-        return kin
+        return found
 
     def _cross_validate(self, rows: Any, codes: IntArray, folds: Array) -> CrossFitted:
         owner = type(self).__name__

@@ -65,7 +65,7 @@ def check_groups(groups: ArrayLike, n: int, owner: str) -> IntArray:
     numbers[missing] = len(names) + np.arange(missing.sum())
     if numbers.max() == 0:
         raise InvalidInputError(
-            f"groups passed to {owner} puts all {n} rows into one group, so that none can vouch for another.\n"
+            f"groups passed to {owner} puts all {n} rows into one group, so none can vouch for another.\n"
             "Hint: leave out groups if the rows are independent."
         )
     return numbers

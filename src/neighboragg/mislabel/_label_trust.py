@@ -216,7 +216,7 @@ def fit_label_trust(
                 f"pass {number} of {n_passes}: {int((weight > RELIABLE).sum())} of {len(weight)} rows reliable"
             )
         combined = _combined([one.trust for one in passes])
-        temperature = _agreeing_weights(combined, data.codes, _has_kin(distances, data.codes))
+        temperature = _agreeing_weights(combined, data.codes, _has_others_of_class(distances, data.codes))
     return LabelTrust(
         softmax(combined @ temperature),
         passes,
@@ -248,11 +248,11 @@ def _fit_pass(
     tensor = _evidence(said, distances, votes, scale)
     spread = tensor.std(axis=(0, 1)) + 1e-12
     tensor /= spread
-    theta = _agreeing_weights(tensor, data.codes, weight * _has_kin(distances, data.codes))
+    theta = _agreeing_weights(tensor, data.codes, weight * _has_others_of_class(distances, data.codes))
     return Pass(weight, neighbors, models, scale, theta / spread, softmax(tensor @ theta))
 
 
-def _has_kin(distances: FloatArray, codes: IntArray) -> FloatArray:
+def _has_others_of_class(distances: FloatArray, codes: IntArray) -> FloatArray:
     """1 for a row of whose class there is another to find, else 0.
 
     Where there is none, the very lack of neighbors would tell the pool what the given label is.

@@ -110,46 +110,18 @@ class ClasswiseNeighbors(Savable, BaseEstimator):
         -------
         self : ClasswiseNeighbors
         """
-        return self._learn(X, y, classes, first=True)
-
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None = None) -> Self:
-        """Add reference rows; ids go on from those already indexed.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,), default=None
-            All classes; needed in the first call if later calls bring further classes.
-
-        Returns
-        -------
-        self : ClasswiseNeighbors
-        """
-        return self._learn(X, y, classes, first=not hasattr(self, "classes_"))
-
-    def _learn(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None, *, first: bool) -> Self:
         owner = type(self).__name__
         check_integer(self.n_neighbors, "n_neighbors", owner, minimum=1)
         check_choice(self.metric, "metric", owner, choices=METRICS)
-        rows = check_rows(X, "X", owner, n_features=None if first else self.n_features_in_)
+        rows = check_rows(X, "X", owner)
         labels = check_labels(y, "y", owner)
         check_same_length(rows, "X", labels, "y", owner)
-        if first:
-            if not len(rows):
-                raise InvalidInputError(f"X passed to {owner} has no rows; at least one is needed to search.")
-            known = np.unique(labels if classes is None else np.asarray(classes))
-        else:
-            known = self.classes_
+        if not len(rows):
+            raise InvalidInputError(f"X passed to {owner} has no rows; at least one is needed to search.")
+        known = np.unique(labels if classes is None else np.asarray(classes))
         codes = encode_labels(labels, known, "y", owner)
         self.classes_, self.n_features_in_ = known, rows.shape[1]
-        vectors = self._as_vectors(rows)
-        if not first:
-            old_vectors, old_codes = self._reference.in_order()
-            # float32 with float64 gives float64: nothing is lost.
-            vectors = np.concatenate([old_vectors, vectors])
-            codes = np.concatenate([old_codes, codes])
-        self._build(vectors, codes)
+        self._build(self._as_vectors(rows), codes)
         return self
 
     def kneighbors(
@@ -235,9 +207,9 @@ class ClasswiseNeighbors(Savable, BaseEstimator):
         indices: IntArray,
         batch: slice,
     ) -> None:
-        hidden = None if excluded is None else excluded[batch]
+        excluded_here = None if excluded is None else excluded[batch]
         part = Queries.of(queries[batch], self._reference.frame)
-        self._reference.nearest(part, distances[batch], indices[batch], hidden)
+        self._reference.nearest(part, distances[batch], indices[batch], excluded_here)
 
     def _batches(self, n: int, n_jobs: int) -> Iterator[slice]:
         """Consecutive slices, at most a batch long and, if not given, a whole number of rounds for the jobs."""

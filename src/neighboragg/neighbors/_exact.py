@@ -143,7 +143,7 @@ class Reference(Stored):
 
         `excluded` holds the id that each query must not find, -1 for none.
         """
-        hidden = None if excluded is None else self._positions(excluded)
+        excluded = None if excluded is None else self._positions(excluded)
         for panel in self._panels():
             low, high = self.starts[panel.start], self.starts[panel.stop]
             step = max(16, PRODUCT_ELEMENTS // max(1, high - low))
@@ -153,9 +153,13 @@ class Reference(Stored):
                 product = some.single @ self.table[low:high].T
                 for c in panel:
                     block = slice(self.starts[c], self.starts[c + 1])
-                    own = None if hidden is None else _within(hidden[part], block)
+                    excluded_here = None if excluded is None else _within(excluded[part], block)
                     distances[part, c], ids[part, c] = self._nearest_in(
-                        block, some, product[:, block.start - low : block.stop - low], distances.shape[2], own
+                        block,
+                        some,
+                        product[:, block.start - low : block.stop - low],
+                        distances.shape[2],
+                        excluded_here,
                     )
 
     def _nearest_in(

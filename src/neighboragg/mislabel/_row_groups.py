@@ -8,22 +8,24 @@ from scipy.sparse.csgraph import connected_components
 
 from neighboragg._typing import Array, FloatArray, IntArray
 
-__all__ = ["Kinship", "duplicate_groups", "find_kin", "merge_groups", "mostly_known"]
+__all__ = ["RowGroups", "duplicate_groups", "group_rows", "merge_groups", "mostly_known"]
 
 # From this share of identical rows on, they are worth a note.
 MANY_DUPLICATES = 0.05
 
 
 @dataclass(frozen=True)
-class Kinship:
+class RowGroups:
     """Group of each row, what to know about it, and whether duplicates tie most rows together."""
 
     groups: IntArray
     notes: tuple[str, ...]
-    tangled: bool
+    tied_together: bool
 
 
-def find_kin(X: FloatArray, codes: IntArray, groups: IntArray | None, *, join_duplicates: bool) -> Kinship:
+def group_rows(
+    X: FloatArray, codes: IntArray, groups: IntArray | None, *, join_duplicates: bool
+) -> RowGroups:
     """Join given groups and, if asked, identical rows.
 
     Parameters
@@ -37,15 +39,15 @@ def find_kin(X: FloatArray, codes: IntArray, groups: IntArray | None, *, join_du
 
     Returns
     -------
-    kinship : Kinship
+    groups : RowGroups
     """
     n = len(X)
-    twins = duplicate_groups(X)
+    copies = duplicate_groups(X)
     given = np.arange(n) if groups is None else groups
-    joined = merge_groups(given, twins) if join_duplicates else given
+    joined = merge_groups(given, copies) if join_duplicates else given
     largest = int(np.bincount(joined).max())
-    tangled = 2 * largest > n and largest > int(np.bincount(given).max())
-    return Kinship(joined, _notes(twins, codes, joined if join_duplicates else None), tangled)
+    tied_together = 2 * largest > n and largest > int(np.bincount(given).max())
+    return RowGroups(joined, _notes(copies, codes, joined if join_duplicates else None), tied_together)
 
 
 def duplicate_groups(X: FloatArray) -> IntArray:
@@ -80,10 +82,10 @@ def merge_groups(first: IntArray, second: IntArray) -> IntArray:
     return connected_components(links, directed=False)[1][first].astype(np.intp)
 
 
-def _notes(twins: IntArray, codes: IntArray, joined: IntArray | None) -> tuple[str, ...]:
+def _notes(copies: IntArray, codes: IntArray, joined: IntArray | None) -> tuple[str, ...]:
     """What to know about identical rows; `joined` if they do not vouch for each other."""
     notes = []
-    n, n_identical = len(twins), int((np.bincount(twins)[twins] > 1).sum())
+    n, n_identical = len(copies), int((np.bincount(copies)[copies] > 1).sum())
     if n_identical >= MANY_DUPLICATES * n:
         how = (
             "they vouch for each other (duplicates='ignore')."
@@ -92,8 +94,8 @@ def _notes(twins: IntArray, codes: IntArray, joined: IntArray | None) -> tuple[s
             "duplicates='ignore'."
         )
         notes.append(f"{n_identical:,} of {n:,} rows have the same features as another row; {how}")
-    labels = np.unique(np.column_stack([twins, codes]), axis=0)[:, 0]
-    disputed = int((np.bincount(labels)[twins] > 1).sum())
+    labels = np.unique(np.column_stack([copies, codes]), axis=0)[:, 0]
+    disputed = int((np.bincount(labels)[copies] > 1).sum())
     if disputed:
         notes.append(f"{disputed:,} rows have the same features as a row with another label.")
     return tuple(notes)
