@@ -215,6 +215,7 @@ def test_vectors_of_several_lengths_are_refused(owner):
     )
 
 
+@pytest.mark.slow
 @each_call
 @pytest.mark.parametrize(
     "labels",

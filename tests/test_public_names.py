@@ -102,6 +102,7 @@ def test_extras_named_in_errors_exist():
     assert named <= set(extras)
 
 
+@pytest.mark.slow
 def test_a_bare_import_needs_no_extra():
     heavy = ["pandas", "matplotlib", "typer", "rich", "skops", "torch", "fastapi", "pyarrow", "faiss"]
     code = f"""

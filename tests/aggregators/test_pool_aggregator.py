@@ -43,6 +43,7 @@ def penalized_loss(theta, tensor, codes, penalty, weight):
 
 
 class TestPoolWeights:
+    @pytest.mark.slow
     @pytest.mark.parametrize("penalty", [1e-3, 1.0, 50.0])
     @pytest.mark.parametrize("weighted", [False, True])
     def test_optimum(self, penalty, weighted):
@@ -116,6 +117,7 @@ class TestGuardWeight:
         tensor, codes = make_tensor(n_experts=1)
         assert guard_weight(tensor, codes) == 0.0
 
+    @pytest.mark.slow
     def test_noise_seldom_passes(self):
         weights = np.array([guard_weight(*make_tensor(60, 3, 5, seed=seed)) for seed in range(60)])
         assert weights.mean() < 0.1
@@ -151,6 +153,7 @@ class TestEvidence:
 
 
 class TestGuard:
+    @pytest.mark.slow
     def test_neighbors_that_know_nothing_change_no_order(self):
         trusted = 0
         for seed in range(8):
@@ -193,6 +196,7 @@ class TestGuard:
             assert top[part].mean() == pytest.approx(right[part].mean(), abs=0.08)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(st.permutations(range(4)), st.integers(0, 100))
 def test_names_of_the_classes_do_not_matter(order, seed):

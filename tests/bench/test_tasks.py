@@ -72,6 +72,7 @@ def test_only_what_is_missing_is_computed(tmp_path, csv, computed):
     assert store.path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_processes_change_no_result(tmp_path, csv, monkeypatch):
     """Two processes and one compute the same, and the order of tasks does not matter either."""
     tasks = tasks_on(csv, 2, METHODS)

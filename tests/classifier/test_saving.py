@@ -35,6 +35,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_equal_bits_after_loading(rows, tmp_path, name):
     X, y = rows
@@ -169,6 +170,7 @@ def test_a_classifier_of_other_classes_is_refused(rows, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_result_about_labels(rows, tmp_path):
     result = neighboragg.find_mislabeled(*rows, flag=5)
     result.save(tmp_path / "result.nagg")

@@ -65,6 +65,7 @@ def test_version():
     assert result.output.strip() == neighboragg.__version__
 
 
+@pytest.mark.slow
 def test_installed_command():
     done = subprocess.run(
         [sys.executable, "-m", "neighboragg", "--help"],

@@ -32,6 +32,7 @@ def labeled(draw):
     return names[codes], rng.dirichlet(np.ones(n_classes), size=n_rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=labeled(), rate=st.floats(0, 0.99), seed=st.integers(0, 2**31 - 1))
 @settings(deadline=None, max_examples=60)
@@ -47,6 +48,7 @@ def test_count_mask_classes_and_seed(kind, data, rate, seed):
     np.testing.assert_array_equal(again.y, noisy.y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_seed_other_rows(kind):
     X, y = make_moons_trust(300, random_state=0)
@@ -54,6 +56,7 @@ def test_other_seed_other_rows(kind):
     assert len({mask.tobytes() for mask in masks}) == 5
 
 
+@pytest.mark.slow
 def test_symmetric_is_uniform_over_rows_and_classes():
     y = np.repeat([0, 1, 2], [4, 3, 3])
     first_row, next_class = 0, 0
@@ -81,6 +84,7 @@ def test_class_dependent_has_one_cycle_of_partners():
     assert len(seen) == 6
 
 
+@pytest.mark.slow
 def test_instance_dependent_follows_the_probabilities():
     y = np.array(["a", "a", "b", "b", "c", "c"])
     proba = np.array(

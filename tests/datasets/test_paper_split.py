@@ -9,6 +9,7 @@ from neighboragg.datasets import make_moons_trust, paper_split
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
 
+@pytest.mark.slow
 @given(n_samples=st.integers(4, 2000), seed=st.integers(0, 1000))
 @settings(deadline=None)
 def test_every_row_is_in_one_part(n_samples, seed):

@@ -93,6 +93,7 @@ class TestTabularFeatures:
             TabularFeatures().fit_transform(X), TabularFeatures().fit_transform(X.toarray())
         )
 
+    @pytest.mark.slow
     def test_wide_sparse_is_reduced(self, tmp_path):
         X = sparse.random(300, 1000, 0.05, random_state=0, format="csr")
         features = TabularFeatures().fit(X)

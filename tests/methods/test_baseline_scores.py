@@ -25,6 +25,7 @@ def normalized(votes):
     return votes / votes.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(VOTES)
 def test_margin_is_the_lead_over_the_best_other_class(votes):
@@ -35,6 +36,7 @@ def test_margin_is_the_lead_over_the_best_other_class(votes):
         np.testing.assert_allclose(trust[:, c], proba[:, c] - others.max(axis=1, initial=0.0), atol=1e-15)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(VOTES)
 def test_negative_entropy_is_one_minus_the_relative_entropy(votes):

@@ -72,6 +72,7 @@ def test_fewer_rows_than_a_bin_needs_make_one_bin():
     np.testing.assert_allclose(method.predict_trust([[0.0]], [[0.1, 0.9]]), [[2 / 3, 2 / 3]])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(
     arrays(float, st.integers(1, 80), elements=st.integers(10, 20).map(lambda i: i / 20)),
@@ -98,6 +99,7 @@ def test_without_ties_bins_have_equal_mass():
     np.testing.assert_array_equal(sizes, [66, 66, 67])
 
 
+@pytest.mark.slow
 def test_the_guarantee_of_histogram_binning_holds():
     """All bins within sqrt(log(2B / alpha) / (2 (m - 1))) of the truth, m rows a bin, with probability 1 - alpha."""
     n, least, alpha, repetitions = 200, 50, 0.2, 1000

@@ -126,6 +126,7 @@ def test_the_contract_covers_the_known_methods():
 
 
 class TestAnswers:
+    @pytest.mark.slow
     def test_shapes(self, fitted):
         assert_sane(fitted)
         scores = fitted.score_samples(PROBLEM.X_test, PROBLEM.P_test)
@@ -212,6 +213,7 @@ class TestEstimator:
         assert all(getattr(method, name) is value for name, value in params.items())
         assert method.set_params(**params) is method
 
+    @pytest.mark.slow
     def test_saved_and_loaded_gives_equal_bits(self, name, tmp_path):
         fitted = fitted_once(name)
         fitted.save(tmp_path / "method")
@@ -254,6 +256,7 @@ class TestData:
             )
         )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("shared", [False, True])
     @pytest.mark.parametrize("n_rows", [0, 1])
     def test_a_class_with_hardly_any_training_row(self, method, n_rows, shared):
@@ -280,6 +283,7 @@ class TestData:
         )
         assert_close(trust[::3], trust[1::3])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("columns", [slice(0, 2), slice(0, 4)], ids=["some", "all"])
     def test_constant_features(self, method, columns):
         X, X_val = PROBLEM.X.copy(), PROBLEM.X_val.copy()
@@ -288,6 +292,7 @@ class TestData:
         assert_sane(method)
         assert_sane(method, X=X_val, P=PROBLEM.P_val)
 
+    @pytest.mark.slow
     def test_single_precision(self, method):
         X, X_val, X_test = (part.astype(np.float32) for part in (PROBLEM.X, PROBLEM.X_val, PROBLEM.X_test))
         labels = {"y_val": PROBLEM.y_val, "proba_val": PROBLEM.P_val}
@@ -409,6 +414,7 @@ class TestErrors:
             fit_with(method, **changes)
         assert str(caught.value) == message.format(type(method).__name__)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("arguments", "keywords", "message"), QUERY_ERRORS)
     def test_queries(self, fitted, arguments, keywords, message):
         with pytest.raises(InvalidInputError) as caught:

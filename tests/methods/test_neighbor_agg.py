@@ -179,6 +179,7 @@ class TestWhatTheAggregatorSees:
 
 
 class TestWhatChangesNothing:
+    @pytest.mark.slow
     @pytest.mark.parametrize("aggregator", ["pool", "network"])
     def test_batches_and_jobs(self, aggregator, monkeypatch):
         trust = fit(NeighborAgg(aggregator)).predict_trust(X_TEST, P_TEST)

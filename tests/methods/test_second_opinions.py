@@ -44,6 +44,7 @@ def opinion_of(estimator, **data):
     return method, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MemorizERS)
 @pytest.mark.parametrize("shared", [True, False])
 def test_no_one_is_asked_about_what_it_has_seen(name, shared):

@@ -41,6 +41,7 @@ def even(queries, n_classes):
     return np.full((len(queries), n_classes), 1 / n_classes)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     st.integers(0, 2**32 - 1),

@@ -36,6 +36,7 @@ def assert_covers(hits, *, level, n_resamples):
     assert binom.ppf(1e-3, 1000, expected - 0.02) <= hits <= binom.ppf(1 - 1e-3, 1000, expected + 0.02)
 
 
+@pytest.mark.slow
 def test_interval_covers_the_true_auroc_as_often_as_it_says():
     # Normal scores one standard deviation apart: the true AUROC is known.
     truth = norm.cdf(1 / math.sqrt(2))
@@ -51,6 +52,7 @@ def test_interval_covers_the_true_auroc_as_often_as_it_says():
     assert_covers(hits, level=0.9, n_resamples=60)
 
 
+@pytest.mark.slow
 def test_difference_of_equally_good_scores_rarely_excludes_zero():
     rng = np.random.default_rng(1)
     hits = 0

@@ -56,6 +56,7 @@ def test_a_tie_that_overfills_a_quantile_bin_is_not_split():
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(ROWS, st.randoms(use_true_random=False), st.sampled_from(["uniform", "quantile"]))
 def test_order_of_rows_changes_no_bit(rows, random, strategy):
@@ -67,6 +68,7 @@ def test_order_of_rows_changes_no_bit(rows, random, strategy):
     assert brier_score(correct, trust) == brier_score(correct[shuffled], trust[shuffled])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(ROWS, st.sampled_from(["uniform", "quantile"]))
 def test_one_bin_compares_the_means(rows, strategy):
@@ -75,6 +77,7 @@ def test_one_bin_compares_the_means(rows, strategy):
     assert ece == pytest.approx(abs(correct.mean() - trust.mean()), abs=1e-12)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(ROWS)
 def test_brier_score_is_the_mean_squared_difference(rows):
@@ -95,6 +98,7 @@ def test_certain_and_right_certain_and_wrong():
         assert metric([False, True], [1.0, 0.0]) == 1.0
 
 
+@pytest.mark.slow
 def test_calibrated_trust_beats_over_confident_trust_on_most_samples():
     rng = np.random.default_rng(4)
     wins = 0

@@ -22,6 +22,7 @@ def split(rows):
     return correct, np.array([row[1] for row in rows]) / 4.0
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(TIED_ROWS)
 def test_agree_with_scikit_learn(rows):
@@ -45,6 +46,7 @@ def test_agree_with_scikit_learn_on_many_continuous_rows():
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(TIED_ROWS, st.sampled_from([0.05, 0.5, 0.8, 0.95, 1.0]))
 def test_fpr_is_the_smallest_on_the_roc(rows, tpr):
@@ -65,6 +67,7 @@ def test_fpr_does_not_interpolate_within_ties():
     assert fpr_at_tpr([True, False, True, False], [1, 1, 1, 0]) == 0.5
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(TIED_ROWS, st.randoms(use_true_random=False))
 def test_order_of_rows_changes_no_bit(rows, random):
@@ -75,6 +78,7 @@ def test_order_of_rows_changes_no_bit(rows, random):
         assert metric(correct, trust) == metric(correct[shuffled], trust[shuffled])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(TIED_ROWS)
 def test_only_the_order_of_trust_matters(rows):
@@ -83,6 +87,7 @@ def test_only_the_order_of_trust_matters(rows):
         assert metric(correct, trust) == metric(correct, np.exp(3 * trust) - 7)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(TIED_ROWS)
 def test_repeating_every_row_changes_nothing(rows):

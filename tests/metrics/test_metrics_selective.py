@@ -101,6 +101,7 @@ def test_the_oracle_is_the_best_order(rows):
     assert excess_aurc(correct, correct) == 0.0
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(TIED_ROWS)
 def test_a_constant_trust_gets_the_error_rate(rows):
@@ -110,6 +111,7 @@ def test_a_constant_trust_gets_the_error_rate(rows):
     assert augrc(correct, np.zeros(len(correct))) == pytest.approx(error / 2, abs=1e-13)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(TIED_ROWS, st.randoms(use_true_random=False))
 def test_order_of_rows_and_scale_of_trust_change_no_bit(rows, random):

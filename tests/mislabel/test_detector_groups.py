@@ -18,6 +18,7 @@ def copied(data, n_copies):
     return data.X[rows], data.y[rows], data.wrong[rows], rows
 
 
+@pytest.mark.slow
 def test_copies_hide_errors_unless_they_are_grouped(digits):
     X, y, wrong, _ = copied(digits, 3)
     grouped = find_mislabeled(X, y)
@@ -33,6 +34,7 @@ def test_copies_hide_errors_unless_they_are_grouped(digits):
     assert f"Note: {share}" in grouped.summary()
 
 
+@pytest.mark.slow
 def test_near_copies_hide_errors_unless_groups_are_given(digits):
     X, y, wrong, rows = copied(digits, 3)
     X = X + 1e-6 * np.random.default_rng(0).normal(size=X.shape)
@@ -71,6 +73,7 @@ def grouped_rows(draw):
     return X, y, groups, draw(st.integers(1, 4))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::neighboragg.exceptions.TrustWarning")
 @settings(deadline=None, max_examples=60)
 @given(grouped_rows())
@@ -94,6 +97,7 @@ def test_neighbors_are_the_nearest_rows_outside_the_group(drawn):
         assert all(len(set(row[row >= 0])) == (row >= 0).sum() for row in found)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::neighboragg.exceptions.TrustWarning")
 @settings(deadline=None, max_examples=40)
 @given(grouped_rows())
@@ -151,6 +155,7 @@ def test_rows_tied_together_by_duplicates_are_warned_of(blobs):
     np.testing.assert_array_equal(detector.score_reliability(blobs.X[:3, :2], blobs.y[:3]), 0.0)
 
 
+@pytest.mark.slow
 def test_large_given_groups_need_no_warning(blobs):
     groups = np.arange(80) % 4 == 0
     result = find_mislabeled(blobs.X, blobs.y, groups=groups, flag=2)

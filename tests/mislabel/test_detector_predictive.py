@@ -73,6 +73,7 @@ def test_real_data_are_no_false_alarm(load, step):
     assert find_mislabeled(X[::step], y[::step], flag=2, **FAST).n_flagged == 2
 
 
+@pytest.mark.slow
 def test_labels_at_random_are_hardly_ever_taken_for_predictable():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(60, 2)), np.arange(60) % 3

@@ -152,6 +152,7 @@ def test_verified_rows_are_never_flagged(digits, rule):
         np.testing.assert_array_equal(np.flatnonzero(result.mask), np.sort(plain.ranking[3:13]))
 
 
+@pytest.mark.slow
 def test_the_false_discovery_rate_holds():
     """1,000 small data sets with 12 wrong labels, the verified rows taking part in the fit."""
     rng = np.random.default_rng(0)

@@ -78,6 +78,7 @@ def test_cmd_flags_nothing_if_all_scores_are_equal():
     assert not cmd_flags(np.ones(1000), alpha=0.5).any()
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(SCORES, ALPHA, NOISE_RATE, st.randoms(use_true_random=False))
 def test_cmd_does_not_depend_on_the_order_of_rows(scores, alpha, noise_rate, random):
@@ -90,6 +91,7 @@ def test_cmd_does_not_depend_on_the_order_of_rows(scores, alpha, noise_rate, ran
     assert tau in scores
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(SCORES, ALPHA, NOISE_RATE)
 def test_cmd_number_of_flags_is_bounded(scores, alpha, noise_rate):
@@ -101,6 +103,7 @@ def test_cmd_number_of_flags_is_bounded(scores, alpha, noise_rate):
     assert cmd_flags(distinct, alpha=alpha, noise_rate=noise_rate).sum() == limit
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(SCORES, ALPHA, ALPHA, NOISE_RATE, NOISE_RATE)
 def test_cmd_flags_grow_with_alpha_and_shrink_with_noise(scores, alpha, other_alpha, noise, other_noise):
@@ -112,6 +115,7 @@ def test_cmd_flags_grow_with_alpha_and_shrink_with_noise(scores, alpha, other_al
     assert not (strict & ~cmd_flags(scores, alpha=small, noise_rate=few)).any()
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(SCORES, ALPHA)
 def test_cmd_flags_depend_on_the_order_of_scores_only(scores, alpha):
@@ -203,6 +207,7 @@ def test_conformal_p_values_count_ties_against_suspicion():
     assert conformal_p_values([], [1.0]).shape == (0,)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(SCORES, SCORES)
 def test_conformal_p_values_follow_the_formula(scores, clean):
@@ -221,6 +226,7 @@ def exact_step_up(numerators, denominator, q):
     return [bool(ranks) and value <= sorted(p)[max(ranks) - 1] for value in p]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(
     st.integers(1, 1000).flatmap(

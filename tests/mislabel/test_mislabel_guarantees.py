@@ -42,6 +42,7 @@ def exceeds(hits, trials, rate):
     return binom.sf(hits - 1, trials, rate) < LEVEL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_cmd_false_alarms_stay_below_alpha_when_wrong_labels_score_highest(alpha, kind):
@@ -59,6 +60,7 @@ def test_cmd_false_alarms_stay_below_alpha_when_wrong_labels_score_highest(alpha
     assert not exceeds(total, trials, alpha)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shift", [-2.0, 0.0])
 def test_cmd_false_alarms_stay_below_alpha_when_wrong_labels_score_lower_or_alike(shift, kind):
@@ -69,6 +71,7 @@ def test_cmd_false_alarms_stay_below_alpha_when_wrong_labels_score_lower_or_alik
         assert not exceeds(hits, REPETITIONS, alpha), (alpha, noise_rate, hits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "alpha", "noise_rate"), [(99, 0.1, 0.0), (99, 0.1, 0.3), (400, 0.05, 0.2)])
 def test_cmd_false_alarm_rate_is_as_large_as_the_theory_says(n, alpha, noise_rate):
     """For uniform scores the threshold itself is the false-alarm rate; its mean is known exactly."""

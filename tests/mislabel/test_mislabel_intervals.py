@@ -23,6 +23,7 @@ def brute_force(wrong, reviewed, size, tail):
     return kept[0], kept[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence_level", [0.5, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize("trials", [1, 2, 10, 137, 1000])
 def test_clopper_pearson_covers_every_proportion(trials, confidence_level):
@@ -47,6 +48,7 @@ def test_clopper_pearson_covers_in_simulation():
     assert missed > 500
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.5, 0.999))
 def test_clopper_pearson_equals_scipy(counts, confidence_level):
@@ -122,6 +124,7 @@ def test_finite_intervals_equal_brute_force(data):
     assert precision == (low / size, high / size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence_level", [0.8, 0.95])
 @pytest.mark.parametrize(("size", "reviewed"), [(30, 10), (200, 40), (200, 180)])
 def test_intervals_cover_every_finite_set(size, reviewed, confidence_level):

@@ -46,6 +46,7 @@ def noisy_table(n, n_classes, rate, seed):
     return proba, given_labels
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(tables())
 def test_counts_follow_the_definition(table):
@@ -55,6 +56,7 @@ def test_counts_follow_the_definition(table):
     assert noise_rate_from_trust(proba, codes) == count / len(codes)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(tables(), st.randoms(use_true_random=False))
 def test_counts_follow_rows_and_classes_when_reordered(table, random):

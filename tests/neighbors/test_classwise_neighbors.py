@@ -81,6 +81,7 @@ def problems(draw):
     return kind, X, rng.integers(0, n_classes, n), queries, k, n_classes
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=250)
 @given(problems(), st.booleans())
 def test_agrees_with_brute_force(problem, exclude_some):
@@ -106,6 +107,7 @@ def test_agrees_with_brute_force(problem, exclude_some):
     assert ((np.diff(ordered, axis=2) > 0) | (ordered[:, :, 1:] < 0)).all()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(problems())
 def test_equal_bits_for_batches_jobs_and_query_order(problem):
@@ -118,6 +120,7 @@ def test_equal_bits_for_batches_jobs_and_query_order(problem):
     assert_same_bits(index.kneighbors(queries[order]), [part[order] for part in expected])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_features", [1, 3, 8, 17, 200])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_equal_bits_for_single_rows_copies_and_blocking(n_features, metric, monkeypatch):

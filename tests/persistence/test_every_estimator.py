@@ -263,6 +263,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # few rows and few steps
 @pytest.mark.parametrize("name", MODELS)
 def test_models_that_people_have(name):

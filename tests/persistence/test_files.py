@@ -77,6 +77,7 @@ def test_the_same_model_gives_the_same_bytes(path, content):
     assert path.read_bytes() == content
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_found(path, content):
     rng = np.random.default_rng(0)
     for position in range(len(content)):
@@ -85,6 +86,7 @@ def test_every_flipped_bit_is_found(path, content):
         assert str(path) in message(path, bytes(damaged)), position
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bit", range(8))
 def test_every_bit_of_the_length_and_the_digest(path, content, bit):
     start = content.index(b'"sha256"')
@@ -101,6 +103,7 @@ def test_damage_of_an_array_is_named_as_damage(path, content):
     )
 
 
+@pytest.mark.slow
 def test_every_truncation_is_found(path, content):
     for length in range(len(content)):
         found = message(path, content[:length])

@@ -22,6 +22,7 @@ def is_mapped(array):
     return isinstance(array, system.mmap)
 
 
+@pytest.mark.slow
 def test_everything_large_is_mapped_and_works(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))

@@ -127,6 +127,7 @@ def relabel(path, review_set, changes):
             store.record(row, action="relabel", label=label, reviewer="Ada", based_on=0)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(labels=st.lists(st.text(min_size=1), min_size=2, max_size=4, unique=True))
 def test_any_label_survives_csv(tmp_path_factory, labels):

@@ -88,6 +88,7 @@ def test_orders(make_review_set):
     assert shuffled.fingerprint == review_set.fingerprint != make_review_set(seed=1).fingerprint
 
 
+@pytest.mark.slow
 def test_the_random_order_ignores_scores(make_review_set):
     """Over many seeds every row is in the sample about as often as any other."""
     seeds = 1000

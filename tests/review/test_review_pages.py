@@ -263,6 +263,7 @@ def test_going_back_and_forth(open_pages, review_set):
     assert (way("p"), way("n j")) == ("/item/10", None)
 
 
+@pytest.mark.slow
 def test_filters(open_pages, review_set):
     (page,) = open_pages(review_set)
 
@@ -476,6 +477,7 @@ def test_names(open_pages, review_set):
         assert "A name has up to 40 letters" in second.text
 
 
+@pytest.mark.slow
 def test_the_statistics_say_what_they_rest_on(open_pages, review_set):
     (page,) = open_pages(review_set)
     assert page.text.count("Not known yet") == 2

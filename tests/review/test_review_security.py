@@ -56,6 +56,7 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(open_pages, review_se
     assert page.get(answer.headers["location"]).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_session_outlives_the_token(open_pages, review_set, tmp_path):
     """After a restart with another token the same browser is the same reviewer."""
     (page,) = open_pages(review_set)
@@ -76,6 +77,7 @@ def test_the_token_leads_nowhere_else(open_pages, review_set, path):
     assert re.match(r"/(?![/\\])", answer.headers["location"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "[::2]:80", "0.0.0.0"]
 )
@@ -86,6 +88,7 @@ def test_other_host_names_are_refused(open_pages, review_set, host, path):
     assert page.get(path, headers={"host": host}, params={"token": TOKEN}).status_code == 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "host", ["localhost:80/static/", "localhost/static/", "127.0.0.1:80/static/?", "localhost:x"]
 )
@@ -144,6 +147,7 @@ def test_only_small_plain_forms_are_read(open_pages, review_set):
     assert page.app.state.store.log() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [*PATHS, "/static/review.css", "/static/review.js", "/static/none"])
 def test_headers_of_every_answer(open_pages, review_set, path):
     (page,) = open_pages(review_set)

@@ -112,6 +112,7 @@ def test_a_set_that_lists_some_flagged_rows_speaks_for_those():
     assert statistics.n_unseen == 400 - 80 - 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_wrong", [4, 20, 33])
 def test_the_precision_holds_whatever_the_order_and_whenever_one_looks(n_wrong):
     """Score order, peeking after every tenth decision, some rows left open: one miss anywhere is a miss."""
@@ -134,6 +135,7 @@ def test_the_precision_holds_whatever_the_order_and_whenever_one_looks(n_wrong):
     assert missed <= binom.ppf(1 - 1e-6, repetitions, 1 - level)
 
 
+@pytest.mark.slow
 def test_the_errors_left_hold_whatever_is_open():
     repetitions, level = 1500, 0.9
     rng = np.random.default_rng(5)

@@ -85,6 +85,7 @@ def broken_promises(family, n, target, level, *, seed, grid=None):
     return broken, promised
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n", "target", "level", "least_promised"),
     [
@@ -108,6 +109,7 @@ def test_promised_risk_is_broken_no_more_often_than_allowed(name, n, target, lev
     assert not incredible(broken, REPETITIONS, 1.0 - level), broken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["falling", "tied", "near the target", "not monotone"])
 def test_promise_holds_for_a_given_grid(name):
     target, level = 0.2, 0.9
@@ -118,6 +120,7 @@ def test_promise_holds_for_a_given_grid(name):
     assert not incredible(broken, REPETITIONS, 1.0 - level), broken
 
 
+@pytest.mark.slow
 def test_promise_is_not_needlessly_careful():
     """With a single threshold the test is exact: promises are broken as often as the binomial says."""
     n, target, level = 200, 0.2, 0.9
@@ -142,6 +145,7 @@ def test_simulation_can_fail():
     assert incredible(broken, REPETITIONS, 1.0 - level)
 
 
+@pytest.mark.slow
 def test_promise_within_every_predicted_class_holds_for_all_at_once(given_model):
     target, level, n = 0.2, 0.9, 300
     shapes = [families(target)[name] for name in ("falling", "near the target", "tied")]
@@ -166,6 +170,7 @@ def test_promise_within_every_predicted_class_holds_for_all_at_once(given_model)
     assert not incredible(broken, REPETITIONS, 1.0 - level), broken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n", "target", "level"),
     [
@@ -191,6 +196,7 @@ def test_promised_coverage_is_broken_no_more_often_than_allowed(name, n, target,
         assert binomtest(broken, REPETITIONS, expected).pvalue > LEVEL
 
 
+@pytest.mark.slow
 def test_promised_coverage_within_every_predicted_class(given_model):
     target, level, n = 0.6, 0.9, 150
     rng = np.random.default_rng(6)
@@ -205,6 +211,7 @@ def test_promised_coverage_within_every_predicted_class(given_model):
     assert not incredible(broken, REPETITIONS, 1.0 - level), broken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "target"), [(1000, 0.05), (1000, 0.3), (5000, 0.3)])
 def test_an_easy_target_is_nearly_always_promised(n, target):
     """True risk is a third of the target everywhere; many rows must not make the search start too high."""

@@ -84,6 +84,7 @@ def test_a_promise_is_within_its_exact_bound(case, level, target, with_grid):
         assert (found.n_kept, found.n_errors) == (kept.sum(), (kept & ~correct).sum())
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(outcomes(), st.randoms(use_true_random=False), LEVELS)
 def test_order_of_rows_does_not_matter(case, random, level):
@@ -110,6 +111,7 @@ def test_a_larger_target_risk_never_lowers_coverage(case, level, n_grid):
     assert coverages == sorted(coverages)
 
 
+@pytest.mark.slow
 def test_a_larger_target_risk_raises_coverage_on_average_with_few_rows():
     """With few rows a small target starts at a lower threshold, so that this holds of the mean alone."""
     rng = np.random.default_rng(3)

@@ -122,6 +122,7 @@ LEAKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", LEAKS.values(), ids=LEAKS.keys())
 def test_a_column_that_gives_the_label_away_is_suspicious(wine, leak):
     X, labels = wine
@@ -131,12 +132,14 @@ def test_a_column_that_gives_the_label_away_is_suspicious(wine, leak):
     assert column_roles(X.assign(leak=leak(labels)), labels, keep=["leak"])[-1].used
 
 
+@pytest.mark.slow
 def test_two_leaks_do_not_excuse_each_other(wine):
     X, labels = wine
     frame = X.assign(copy=labels, code=np.unique(labels, return_inverse=True)[1])
     assert [role.name for role in column_roles(frame, labels) if role.use == "suspicious"] == ["copy", "code"]
 
 
+@pytest.mark.slow
 def test_the_reason_is_said(wine):
     X, labels = wine
     roles = column_roles(X.assign(copy=labels, row=np.arange(len(X))), labels, exclude=["ash"])
@@ -161,6 +164,7 @@ def test_a_frequent_class_makes_no_column_suspicious(rng):
     assert uses(frame, y) == {"a": "number", "b": "category"}
 
 
+@pytest.mark.slow
 def test_classes_with_one_row_are_no_obstacle(rng, y):
     y = y.astype("U4")
     y[:3] = ["one", "two", "3rd"]

@@ -36,9 +36,10 @@ class FDR(FlagRule):
     >>> from sklearn.datasets import load_digits
     >>> from neighboragg.mislabel import FDR, find_mislabeled
     >>> X, y = load_digits(return_X_y=True)
-    >>> X, y = X[:400], y[:400]
+    >>> X, y = X[:400] / 16, y[:400]
     >>> y[:20] = (y[:20] + 1) % 10
-    >>> result = find_mislabeled(X, y, flag=FDR(0.2), verified=np.arange(200, 400), own_models=False)
+    >>> verified = np.arange(200, 400)
+    >>> result = find_mislabeled(X, y, features="passthrough", flag=FDR(0.2), verified=verified, own_models=False)
     >>> result.n_flagged, int(result.mask[:20].sum())
     (23, 20)
     """
