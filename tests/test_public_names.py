@@ -124,3 +124,21 @@ print(TrustedClassifier(LogisticRegression(), random_state=0).fit(X, y).score_sa
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "(80,)"
+
+
+def test_what_the_core_imports_is_declared():
+    """Whatever else is installed here, a new environment has the declared packages only."""
+    declared = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = {re.match(r"[\w-]+", line)[0].replace("scikit-learn", "sklearn") for line in declared}
+    code = """
+import sys, neighboragg
+print(*(module.__file__ for name, module in sys.modules.items() if name.startswith("neighboragg")), sep="\\n")
+"""
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    imported = {
+        name
+        for path in loaded.split("\n")[:-1]
+        for name in re.findall(r"^(?:from|import) (\w+)", Path(path).read_text(), flags=re.MULTILINE)
+    }
+    assert "numpy" in imported
+    assert imported - set(sys.stdlib_module_names) - {"neighboragg"} <= names
