@@ -111,6 +111,7 @@ def frame():
     return pd.DataFrame(X, columns=NAMES)
 
 
+@pytest.mark.slow
 @each_call
 @pytest.mark.parametrize(
     ("rows", "labels"),
@@ -141,6 +142,7 @@ def test_probabilities_may_be_tensors():
     np.testing.assert_array_equal(method.score_samples(Tensor(X), Tensor(PROBA)), pooled(X, Y))
 
 
+@pytest.mark.slow
 @each_call
 def test_a_data_set_is_a_frame(owner, frame):
     np.testing.assert_array_equal(CALLS[owner](Dataset(frame), Dataset({"label": Y})), CALLS[owner](frame, Y))
@@ -172,6 +174,7 @@ def test_labels_among_the_columns_are_refused(owner, frame):
     )
 
 
+@pytest.mark.slow
 @each_call
 @pytest.mark.parametrize("kind", ["lists", "arrays", "tensors", "arrow", "polars"])
 def test_a_column_of_vectors_is_a_column_for_each_number(owner, frame, kind):

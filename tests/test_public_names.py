@@ -126,6 +126,7 @@ print(TrustedClassifier(LogisticRegression(), random_state=0).fit(X, y).score_sa
     assert done.stdout.strip() == "(80,)"
 
 
+@pytest.mark.slow
 def test_what_the_core_imports_is_declared():
     """Whatever else is installed here, a new environment has the declared packages only."""
     declared = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]

@@ -104,6 +104,7 @@ def model(request, rows):
     return nested(request.param, *rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_each_call_transforms_once_and_predicts_once(model, rows, name):
     X, y = rows

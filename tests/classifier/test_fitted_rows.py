@@ -89,6 +89,7 @@ def test_a_row_gets_the_same_trust_in_any_batch(model, rows):
     np.testing.assert_allclose(model.score_samples(batch), one_by_one, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_chance_copies_in_a_discrete_table_make_no_noise():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 6, size=(900, 3)).astype(float)
@@ -139,6 +140,7 @@ def test_given_validation_rows_are_fitted_rows_too(rows):
         model.score_samples(X_new)
 
 
+@pytest.mark.slow
 def test_frames_and_texts_are_known_again(rows):
     X, y, _, _ = rows
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(f=np.where(X[:, 5] > 0, "yes", "no"))

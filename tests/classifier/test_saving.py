@@ -47,6 +47,7 @@ def test_equal_bits_after_loading(rows, tmp_path, name):
     np.testing.assert_array_equal(again.classes_, model.classes_)
 
 
+@pytest.mark.slow
 def test_string_labels_and_feature_names_survive(rows, tmp_path):
     import pandas as pd
 

@@ -135,11 +135,13 @@ class TestAnswers:
         np.testing.assert_array_equal(fitted.classes_, LABELS)
         assert fitted.n_features_in_ == 4
 
+    @pytest.mark.slow
     def test_correct_predictions_are_trusted_more(self, fitted):
         correct = PROBLEM.P_test.argmax(axis=1) == PROBLEM.y_test
         assert 30 < correct.sum() < 130
         assert roc_auc_score(correct, fitted.score_samples(PROBLEM.X_test, PROBLEM.P_test)) > 0.6
 
+    @pytest.mark.slow
     def test_score_is_the_trust_in_the_predicted_class(self, fitted):
         trust = fitted.predict_trust(PROBLEM.X_test, PROBLEM.P_test)
         rows = np.arange(150)
@@ -164,6 +166,7 @@ class TestAnswers:
         order = np.random.default_rng(0).permutation(150)
         assert_close(fitted.predict_trust(PROBLEM.X_test[order], PROBLEM.P_test[order]), trust[order])
 
+    @pytest.mark.slow
     def test_rows_are_judged_one_by_one(self, fitted):
         trust = fitted.predict_trust(PROBLEM.X_test[:8], PROBLEM.P_test[:8])
         for i in range(8):
@@ -228,6 +231,7 @@ class TestEstimator:
 
 
 class TestData:
+    @pytest.mark.slow
     def test_names_of_the_classes_do_not_matter(self, name, method):
         """Fitted again, with integers in the place of words: the same trust in every bit."""
         before = repr(method.get_params())
@@ -238,6 +242,7 @@ class TestData:
         np.testing.assert_array_equal(method.classes_, labels)
         np.testing.assert_array_equal(assert_sane(method), assert_sane(fitted_once(name)))
 
+    @pytest.mark.slow
     def test_training_rows_with_out_of_fold_probabilities(self, method):
         shared = method.fit(PROBLEM.X, LABELS[PROBLEM.y], proba_val=PROBLEM.P_oof)
         assert_sane(shared)
@@ -301,6 +306,7 @@ class TestData:
         found = assert_sane(single, X=X_test, P=PROBLEM.P_test.astype(np.float32))
         assert_close(found, double.predict_trust(X_test.astype(np.float64), PROBLEM.P_test), 1e-2)
 
+    @pytest.mark.slow
     def test_hardly_any_rows(self, method):
         X, y = np.array([[0.0, 1.0], [1.0, 0.0], [4.0, 4.0]]), ["a", "a", "b"]
         for fit in (
@@ -313,6 +319,7 @@ class TestData:
         method.fit(PROBLEM.X, np.zeros(90), proba_val=np.ones((90, 1)))
         assert_sane(method, 1, P=np.ones((150, 1)))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("scale", [1e-100, 1e100])
     def test_features_of_any_order_of_magnitude(self, method, scale):
         method.fit(

@@ -213,6 +213,7 @@ class TestWhatChangesNothing:
         assert np.isfinite(fit(NeighborAgg(random_state=None)).predict_trust(X_TEST, P_TEST)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [

@@ -34,6 +34,7 @@ def selective_risks(correct_in_order):
     return np.cumsum(wrong) / np.arange(1, len(wrong) + 1)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), min_size=1, max_size=6))
 def test_aurc_is_the_mean_over_all_orders_of_tied_rows(rows):

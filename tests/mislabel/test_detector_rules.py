@@ -99,6 +99,7 @@ def test_p_values_rank_each_row_among_all_others(digits):
     assert result.p_values.min() == pytest.approx(1 / 500)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_mask", [True, False])
 def test_discoveries_against_verified_rows(digits, as_mask):
     verified = np.random.default_rng(0).permutation(np.flatnonzero(~digits.wrong))[:150]

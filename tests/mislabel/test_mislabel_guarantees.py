@@ -126,6 +126,7 @@ def false_discovery_proportions(rng, *, m, n_clean, n_wrong, q, kind, repetition
     return false / np.maximum(masks.sum(axis=1), 1), masks[:, n_clean:].mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("q", [0.05, 0.1, 0.2])
 @pytest.mark.parametrize("m", [150, 1000])
@@ -139,6 +140,7 @@ def test_false_discovery_rate_stays_below_q(m, q, kind):
     assert power > 0.3
 
 
+@pytest.mark.slow
 def test_false_discovery_rate_is_exactly_the_share_of_correct_labels_times_q():
     """For scores without ties and (m + 1) q / n whole there is no slack: the test sees both sides."""
     rng = np.random.default_rng(10)

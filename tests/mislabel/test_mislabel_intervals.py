@@ -162,6 +162,7 @@ def test_intervals_approach_clopper_pearson_in_large_sets():
     assert type(fewest) is type(most) is int
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 20), st.integers(0, 200), st.floats(0.5, 0.98))
 def test_errors_left_grow_with_what_was_found_and_with_the_level(wrong, unseen, level):

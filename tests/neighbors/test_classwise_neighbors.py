@@ -147,6 +147,7 @@ def test_equal_bits_for_single_rows_copies_and_blocking(n_features, metric, monk
         assert_same_bits(index.kneighbors(queries), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_features", [1, 2, 3, 5])
 def test_of_many_copies_those_with_the_lowest_ids_are_found(n_features):
     """Copies differ by rounding in the product that proposes them, which must not pass for a difference."""

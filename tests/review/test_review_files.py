@@ -16,6 +16,7 @@ scalars = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(
     content=st.dictionaries(st.text(min_size=1), scalars, min_size=2),

@@ -21,6 +21,7 @@ PATHS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_nothing_without_the_token(open_pages, review_set, path):
     (page,) = open_pages(review_set)
@@ -35,6 +36,7 @@ def test_nothing_without_the_token(open_pages, review_set, path):
     assert "set-cookie" not in answer.headers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cookie", ["", "x", f"{TOKEN}.", f"{TOKEN[:-1]}.abc", ".abc", "é.abc"])
 def test_a_wrong_cookie_is_no_key(open_pages, review_set, cookie):
     (page,) = open_pages(review_set)
@@ -101,12 +103,14 @@ def test_a_path_in_the_host_header_opens_nothing(open_pages, review_set, host, p
     assert "note" not in page.text and "Review.example" not in page.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:99", "LOCALHOST", "[::1]:8000", "[::1]"])
 def test_loopback_names_are_allowed(open_pages, review_set, host):
     (page,) = open_pages(review_set)
     assert page.get("/item/1", headers={"host": host}).status_code == 200
 
 
+@pytest.mark.slow
 def test_other_names_can_be_allowed(open_pages, review_set):
     (page,) = open_pages(review_set, allowed_hosts=["127.0.0.1", "Review.example"])
     assert page.get("/item/1", headers={"host": "review.example:80"}).status_code == 200
@@ -120,6 +124,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "fields"), FORMS)
 def test_forms_need_the_tokens_of_this_session(open_pages, review_set, path, fields):
     first, second = open_pages(review_set, n=2)

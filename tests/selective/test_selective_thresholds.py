@@ -64,6 +64,7 @@ def test_rows_set_aside_are_chosen_by_random_state():
     assert len({result.threshold for result in found}) == 3
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(outcomes(), LEVELS, st.sampled_from([0.05, 0.2, 0.5]), st.booleans())
 def test_a_promise_is_within_its_exact_bound(case, level, target, with_grid):

@@ -34,6 +34,7 @@ def uses(frame, y, **options):
     return {role.name: role.use for role in column_roles(frame, y, **options)}
 
 
+@pytest.mark.slow
 def test_kinds_of_columns(rng, y):
     days = pd.date_range("2024-01-01", periods=N, freq="D").to_series().sample(frac=1, random_state=0)
     frame = pd.DataFrame(
@@ -64,6 +65,7 @@ def test_kinds_of_columns(rng, y):
     assert np.isfinite(to_matrix(prepared.drop(columns="note"))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "values", "reason"),
     [
