@@ -3,10 +3,9 @@
 Trust scores for any trained classifier, from its nearest training rows in every class.
 """
 
-from neighboragg._assessment import Assessment
 from neighboragg._load import load
 from neighboragg._public import publish as _publish
-from neighboragg.classifier import TrustedClassifier
+from neighboragg.classifier import Assessment, TrustedClassifier
 from neighboragg.methods import NeighborAgg
 from neighboragg.mislabel import MislabelDetector, find_mislabeled
 from neighboragg.selective import SelectiveClassifier

@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 
-from neighboragg._assessment import Assessment
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray
 from neighboragg._validation import (
     check_labels,
@@ -16,7 +15,7 @@ from neighboragg._validation import (
     check_same_length,
     encode_labels,
 )
-from neighboragg.classifier import TrustedClassifier
+from neighboragg.classifier import Assessment, TrustedClassifier
 from neighboragg.exceptions import (
     FittedRowsWarning,
     InvalidInputError,

@@ -13,20 +13,15 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from neighboragg._ask import ask
-from neighboragg._assessment import Assessment
 from neighboragg._base_classifier import (
     check_classifier,
     check_same_classes,
     preprocessing_of,
     weight_parameter,
 )
-from neighboragg._fitted_rows import FittedRows
 from neighboragg._inputs import needs_numbers, refusal_explained, refuse_labels_as_column
-from neighboragg._label_leakage import refuse_frozen_parts, refuse_supervised_vectors
 from neighboragg._row_selection import as_rows, reference_names, row_names, take_rows
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
-from neighboragg._unseen_rows import hold_out, out_of_fold
 from neighboragg._validation import (
     check_labels,
     check_proba,
@@ -35,6 +30,11 @@ from neighboragg._validation import (
     check_same_length,
     encode_labels,
 )
+from neighboragg.classifier._ask import ask
+from neighboragg.classifier._assessment import Assessment
+from neighboragg.classifier._fitted_rows import FittedRows
+from neighboragg.classifier._label_leakage import refuse_frozen_parts, refuse_supervised_vectors
+from neighboragg.classifier._unseen_rows import hold_out, out_of_fold
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features import Vectorizer
 from neighboragg.methods import Explanation, NeighborAgg, RowValues, TrustMethod
