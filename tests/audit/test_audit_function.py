@@ -182,3 +182,40 @@ def test_choices_without_effect_are_refused(numbered):
             f"Labels are judged by {instead} alone, so columns, exclude and keep have nothing to choose from.\n"
             "Hint: pass either."
         )
+
+
+def vectors_and_labels():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 60)
+    vectors = rng.normal(size=(120, 4)) + 5 * (y == "b")[:, None]
+    y[3] = "b"
+    return pd.DataFrame({"name": [f"row {i}" for i in range(120)], "vector": list(vectors), "y": y})
+
+
+def test_a_column_of_vectors_is_judged_by(tmp_path):
+    frame = vectors_and_labels()
+    frame.to_parquet(tmp_path / "t.parquet")
+    inside = audit(tmp_path / "t.parquet", label="y", embeddings="vector", flag=1)
+    beside = audit(frame.drop(columns="vector"), label="y", embeddings=np.stack(frame["vector"]), flag=1)
+    assert inside.to_frame()["row"].tolist() == beside.to_frame()["row"].tolist() == [3]
+    assert np.array_equal(inside.result.scores, beside.result.scores)
+
+
+def test_a_column_without_vectors_cannot_be_embeddings():
+    with pytest.raises(InvalidInputError) as caught:
+        audit(vectors_and_labels(), label="y", embeddings="name")
+    assert str(caught.value).startswith("Column 'name' of ")
+    assert "does not hold vectors of numbers.\nHint: embeddings needs a column" in str(caught.value)
+
+
+def test_no_spreadsheet_runs_what_is_written(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["=1+1", "b"], 60)
+    frame = pd.DataFrame({"@size": rng.normal(size=120) + 6 * (y == "b"), "word": "-a+b", "y": y})
+    frame.loc[5, "y"] = "b"
+    found = audit(frame, label="y", columns=["@size"], flag=1)
+    found.write(tmp_path / "out.csv")
+    read = pd.read_csv(tmp_path / "out.csv")
+    assert read.loc[0, ["suggested", "word"]].tolist() == ["'=1+1", "'-a+b"]
+    assert "'@size" in read.columns
+    assert read.loc[0, "'@size"] == frame.loc[5, "@size"]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -22,7 +23,7 @@ ESTIMATORS = {
     "histogram boosting": HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=5),
     "neighbors": KNeighborsClassifier(),
     "network": MLPClassifier((3,), max_iter=3, n_iter_no_change=1, tol=10.0, random_state=0),
-    "support vectors": make_pipeline(StandardScaler(), SVC(probability=False)),
+    "support vectors": CalibratedClassifierCV(SVC(), cv=2),
     "pipeline": make_pipeline(StandardScaler(), LogisticRegression()),
 }
 
@@ -33,8 +34,7 @@ def trusted(classifier, **kwargs):
 
 def models():
     for name, estimator in ESTIMATORS.items():
-        if hasattr(estimator, "predict_proba"):
-            yield name, lambda estimator=estimator: trusted(estimator)
+        yield name, lambda estimator=estimator: trusted(estimator)
     yield (
         "second opinions",
         lambda: trusted(LogisticRegression(), second_opinions=[RandomForestClassifier(2)]),

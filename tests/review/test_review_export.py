@@ -20,7 +20,8 @@ from neighboragg.review import (
     excluded_rows,
     export_labels,
 )
-from neighboragg.review._export import to_csv, unescaped
+from neighboragg.review._export import to_csv
+from neighboragg.tables import unescape_formula
 
 COLUMNS = ["row", "given", "decided", "action", "reviewer", "time", "note"]
 
@@ -142,8 +143,8 @@ def test_any_label_survives_csv(tmp_path_factory, labels):
         return
     rows = export_labels(path, review_set)
     read = list(csv.DictReader(io.StringIO(to_csv(rows), newline="")))
-    assert {int(row["row"]): unescaped(row["decided"]) for row in read} == new
-    assert [unescaped(row["given"]) for row in read] == labels
+    assert {int(row["row"]): unescape_formula(row["decided"]) for row in read} == new
+    assert [unescape_formula(row["given"]) for row in read] == labels
 
 
 FORMULAS = ["=1+1", "+cmd", "-2+3", "@SUM(1)", "\t=1", "'=1", "=", "''+x"]
@@ -156,7 +157,7 @@ def test_no_spreadsheet_runs_a_label(label):
         io.StringIO(to_csv([{"row": 0, "decided": label}], ["row", "decided"]), newline="")
     )
     assert row["decided"] == (f"'{label}" if label in FORMULAS else label)
-    assert unescaped(row["decided"]) == label
+    assert unescape_formula(row["decided"]) == label
 
 
 def test_new_classes_exclusions_and_notes(tmp_path):

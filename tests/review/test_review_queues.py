@@ -98,13 +98,6 @@ def test_queues_follow_the_decisions(tmp_path, some_set):
         check(Queues(some_set, other), some_set, actions)
 
 
-def test_a_frequent_text_is_found_as_a_rare_one(tmp_path, some_set, monkeypatch):
-    with DecisionStore(tmp_path / "d.sqlite", some_set) as store:
-        rare = [list(Queues(some_set, store).filtered(chosen).rows("all")) for chosen in FILTERS]
-        monkeypatch.setattr("neighboragg.review._queue._RARE", 0)
-        assert [list(Queues(some_set, store).filtered(chosen).rows("all")) for chosen in FILTERS] == rare
-
-
 def test_filters_are_forgotten_in_the_end_and_found_again(tmp_path, some_set):
     with DecisionStore(tmp_path / "d.sqlite", some_set) as store:
         queues = Queues(some_set, store)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from neighboragg._inputs import expand_vectors
 from neighboragg._progress import Listener, announce, telling
 from neighboragg._typing import Array, IntArray
 from neighboragg.audit._arrays import read_matrix, read_proba
@@ -81,8 +82,9 @@ def audit(
         Judge by these columns though they look like an identifier, or give the label away.
     text : str, default=None
         Judge by this column of texts alone.
-    embeddings : path-like or array-like of shape (n_rows, n_features), default=None
-        Judge by these vectors instead of the columns; a path is that of a .npy file.
+    embeddings : str, path-like or array-like of shape (n_rows, n_features), default=None
+        Judge by these vectors instead of the columns: the name of a column that holds them, a .npy file, or an
+        array.
     proba : path-like, array-like or DataFrame of shape (n_rows, n_classes), default=None
         *Out-of-fold* probabilities of a classifier. Columns are in the order of the sorted labels, by value if all
         labels are numbers (2 before 10), else as text; or as their names or `classes` say. Names come from
@@ -133,9 +135,11 @@ def audit(
         _check_choices(columns, exclude, keep, text, embeddings)
         rows = _judged_rows(data.labels, sample, random_state)
         labels = data.labels[rows]
-        matrix = None if embeddings is None else read_matrix(embeddings, len(data), "embeddings")[rows]
+        matrix = None if embeddings is None else _embeddings(embeddings, data, rows)
         said = None if proba is None else read_proba(proba, data.labels, rows, classes)
         frame = data.frame.iloc[rows].reset_index(drop=True)
+        if _is_column(embeddings, data):
+            frame = frame.drop(columns=str(embeddings))  # numbers that nobody reads
         announce("Looking at the columns")
         roles: tuple[ColumnRole, ...] = ()
         if matrix is None:
@@ -279,6 +283,23 @@ def _check_choices(
             f"Labels are judged by {instead} alone, so columns, exclude and keep have nothing to choose from.\n"
             "Hint: pass either."
         )
+
+
+def _is_column(embeddings: Any, data: Table) -> bool:
+    return isinstance(embeddings, str | Path) and str(embeddings) in data.frame.columns
+
+
+def _embeddings(given: Any, data: Table, rows: IntArray) -> Array:
+    """The vectors to judge by, from a column of the table or from beside it."""
+    if not _is_column(given, data):
+        return read_matrix(given, len(data), "embeddings")[rows]
+    vectors = expand_vectors(data.frame.iloc[rows][[str(given)]], data.name, "audit")
+    if not all(np.asarray(vectors[name]).dtype.kind in "biuf" for name in vectors):
+        raise InvalidInputError(
+            f"Column {str(given)!r} of {data.name} does not hold vectors of numbers.\n"
+            "Hint: embeddings needs a column with a list of numbers in every row, a .npy file, or an array."
+        )
+    return vectors.to_numpy(dtype=np.float64)
 
 
 def _judged_rows(labels: Array, sample: int | None, seed: int) -> IntArray:

@@ -39,7 +39,10 @@ def audit(
         str | None, typer.Option(help="Column of texts to judge by, instead of all columns.")
     ] = None,
     embeddings: Annotated[
-        Path | None, typer.Option(help="Matrix (.npy) to judge by, a row for each row of the table.")
+        Path | None,
+        typer.Option(
+            help="Vectors to judge by: a matrix (.npy) with a row for each row of the table, or a column of vectors."
+        ),
     ] = None,
     proba: Annotated[
         Path | None,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from neighboragg._optional import import_extra
+from neighboragg._inputs import is_missing
 from neighboragg._typing import ArrayLike, IntArray
 from neighboragg.mislabel import MislabelResult
 from neighboragg.review._items import Neighbor, ReviewItem, ReviewSet, Scalar
@@ -141,10 +141,9 @@ def _neighbors(source: _Rows, rows: IntArray, distances: Any) -> tuple[Neighbor,
 
 def _scalar(value: Any) -> Scalar:
     """A value that JSON knows; anything else as its text."""
-    pandas = import_extra("pandas", extra="cli", purpose="A review set from a table")
-    if pandas.isna(value):
+    if is_missing(value):
         return None
-    value = value.item() if hasattr(value, "item") else value
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if isinstance(value, str | bool | int | float) else str(value)

@@ -3,7 +3,6 @@
 import csv
 import io
 import os
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from neighboragg.exceptions import InvalidInputError
 from neighboragg.review._decision import Decision
 from neighboragg.review._items import ReviewSet
 from neighboragg.review._store import DecisionStore
+from neighboragg.tables import escape_formula
 
 __all__ = [
     "EXPORT_COLUMNS",
@@ -25,14 +25,10 @@ __all__ = [
     "log_rows",
     "to_csv",
     "to_parquet",
-    "unescaped",
 ]
 
 EXPORT_COLUMNS = ("row", "given", "decided", "action", "reviewer", "time", "note")
 LOG_COLUMNS = ("id", "row", "action", "label", "reviewer", "time", "based_on", "undoes", "note")
-# What a spreadsheet takes for a formula; a number with a sign is none.
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def export_labels(store_path: str | os.PathLike[str], review_set: ReviewSet) -> list[dict[str, Any]]:
@@ -183,26 +179,14 @@ def log_rows(log: Sequence[Decision]) -> list[dict[str, Any]]:
 def to_csv(rows: Sequence[dict[str, Any]], columns: Sequence[str] = EXPORT_COLUMNS) -> str:
     """Return rows as CSV for spreadsheets; None is an empty field.
 
-    Text that a spreadsheet would run as a formula begins with an apostrophe, which `unescaped` takes off.
+    Text that a spreadsheet would run as a formula begins with an apostrophe, which `tables.unescape_formula` takes off.
     """
     buffer = io.StringIO()
     # RFC 4180 line ends, so that a label with a lone line feed in it is quoted and read back as it was.
     writer = csv.DictWriter(buffer, fieldnames=columns, lineterminator="\r\n")
     writer.writeheader()
-    writer.writerows({name: escaped(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: escape_formula(value) for name, value in row.items()} for row in rows)
     return buffer.getvalue()
-
-
-def escaped(value: Any) -> Any:
-    """Return a value of a CSV file so that no spreadsheet runs it."""
-    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
-        return f"'{value}"
-    return value
-
-
-def unescaped(text: str) -> str:
-    """Take back what `escaped` did to a text."""
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 def to_parquet(rows: Sequence[dict[str, Any]]) -> bytes:

@@ -4,6 +4,7 @@ What is decided about a row is one byte in each queue that has the row. Finding 
 for a byte, and counts change by one with each decision, so that no page takes longer because a queue is long.
 """
 
+import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +37,6 @@ _STATES = {"skip": 1, "unsure": 1, "keep": 2, "relabel": 3, "exclude": 4}
 _SHOWN = {"todo": b"\0", "later": b"\1", "done": b"\2\3\4", "all": b"\0\1\2\3\4"}
 _MOST_FILTERS = 32
 _LONGEST_SEARCH = 200
-_RARE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Queue:
         self._ranks = ranks
         self._places = places
         self._states = bytearray(states)
-        self._counts = Counter(self._states)
+        self._counts = Counter(dict(enumerate(np.bincount(np.frombuffer(states, dtype=np.uint8)).tolist())))
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -182,9 +182,7 @@ class _Order:
         self._scores = np.array([item.score for item in items], dtype=float)
         self._given = np.array([self._codes[item.given] for item in items], dtype=np.int64)
         self._suggested = np.array([self._codes[item.suggested] for item in items], dtype=np.int64)
-        self._texts = [_searched(item) for item in items]
-        self._text = "\n\n".join(self._texts)
-        self._ends = np.cumsum([len(text) + 2 for text in self._texts])
+        self._texts = _Texts([_searched(item) for item in items])
 
     def filtered(self, chosen: ReviewFilter) -> Queue:
         kept = np.ones(len(self._scores), dtype=bool)
@@ -196,20 +194,29 @@ class _Order:
         if chosen.high is not None:
             kept &= self._scores <= chosen.high
         if text := chosen.search.casefold():
-            kept &= self._matches(text)
+            kept &= self._texts.containing(text)
         return self.queue.part(np.flatnonzero(kept))
 
-    def _matches(self, text: str) -> BoolArray:
-        """Which rows have a text; what is rare is found in one go through all of them, what is not row by row."""
-        found: list[int] = []
-        place = self._text.find(text)
-        while place >= 0 and len(found) < _RARE:
-            found.append(place)
-            place = self._text.find(text, place + 1)
-        if place >= 0:
-            return np.array([text in own for own in self._texts], dtype=bool)
-        matches = np.zeros(len(self._texts), dtype=bool)
-        matches[np.searchsorted(self._ends, np.array(found, dtype=np.int64), side="right")] = True
+
+class _Texts:
+    """The values of every row, each different one kept once, so that a search reads it once."""
+
+    def __init__(self, rows: Sequence[Sequence[str]]) -> None:
+        numbers: dict[str, int] = {}
+        values = [numbers.setdefault(value, len(numbers)) for row in rows for value in row]
+        self._n_rows = len(rows)
+        self._values = np.array(values, dtype=np.int32)
+        self._rows = np.repeat(np.arange(len(rows), dtype=np.int32), [len(row) for row in rows])
+        self._all = "\n".join(numbers)
+        self._ends = np.cumsum([len(value) + 1 for value in numbers])
+
+    def containing(self, text: str) -> BoolArray:
+        """Which rows have a text, which is of one line, in one of their values."""
+        found = [match.start() for match in re.finditer(re.escape(text), self._all)]
+        has_text = np.zeros(len(self._ends), dtype=bool)
+        has_text[np.searchsorted(self._ends, np.array(found, dtype=np.int64), side="right")] = True
+        matches = np.zeros(self._n_rows, dtype=bool)
+        matches[self._rows[has_text[self._values]]] = True
         return matches
 
 
@@ -263,11 +270,11 @@ class Queues:
                 self._new_labels[row] = label
 
 
-def _searched(item: ReviewItem) -> str:
-    """All that a search looks at, one value a line; blanks of any kind are one space."""
+def _searched(item: ReviewItem) -> list[str]:
+    """All values that a search looks at; blanks of any kind are one space."""
     values = [item.title, item.given, item.suggested]
     values += [show_value(value) or "" for value in (*item.content.values(), *item.details.values())]
-    return "\n".join(" ".join(value.split()) for value in values).casefold()
+    return [" ".join(value.split()).casefold() for value in values]
 
 
 def _number(text: str, name: str) -> float | None:

@@ -1,6 +1,7 @@
 """Tables: files to frames and back, the text of labels, and what each column is used for."""
 
 from neighboragg._public import publish as _publish
+from neighboragg.tables._formulas import escape_formula, unescape_formula
 from neighboragg.tables._labels import check_class_labels, class_order, label_notes
 from neighboragg.tables._leaks import leaking_columns
 from neighboragg.tables._matrix import to_matrix
@@ -24,6 +25,7 @@ __all__ = [
     "class_order",
     "column_roles",
     "describe_roles",
+    "escape_formula",
     "format_of",
     "label_notes",
     "leaking_columns",
@@ -31,6 +33,7 @@ __all__ = [
     "read_table",
     "staged_files",
     "to_matrix",
+    "unescape_formula",
 ]
 
 _publish(globals())

@@ -231,7 +231,11 @@ def _role(column: Any, name: str) -> ColumnRole:
     if not len(known):
         return ColumnRole(name, "ignored", "empty")
     if not _is_hashable(known):
-        return ColumnRole(name, "ignored", "lists or objects, not single values")
+        return ColumnRole(
+            name,
+            "ignored",
+            "lists or objects, not single values; for vectors: --embeddings",
+        )
     n, distinct = len(known), known.nunique()
     if distinct == 1 and n == len(column):
         return ColumnRole(name, "ignored", "a single value")
