@@ -76,6 +76,7 @@ CALLS = {
     "predict_trust": ({}, {"predict_proba"}),
     "score_samples": ({}, {"predict", "predict_proba"}),
     "score_labels": ({"y": None}, {"predict_proba"}),
+    "familiarity": ({}, {"predict_proba"}),
     "kneighbors": ({}, set()),
     "explain": ({}, {"predict", "predict_proba"}),
 }

@@ -181,7 +181,7 @@ class TestExplanation:
     def test_other_methods_have_no_neighbors(self, rows):
         X, y = rows
         model = TrustedClassifier(LogisticRegression(), TrustScore(), random_state=0).fit(X, y)
-        for name in ("explain", "kneighbors"):
+        for name in ("explain", "familiarity", "kneighbors"):
             assert hasattr(TrustedClassifier(LogisticRegression()), name)
             assert not hasattr(TrustedClassifier(LogisticRegression(), TrustScore()), name)
             with pytest.raises(AttributeError) as error:

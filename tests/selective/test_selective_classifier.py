@@ -286,6 +286,7 @@ def test_parameters_and_clone(digits):
         "target_coverage": None,
         "confidence_level": 0.9,
         "per_class": False,
+        "novelty": None,
         "reject_label": -7,
     }
     again = clone(safe.calibrate(X, y))

@@ -30,6 +30,9 @@ class Assessment:
         Names of the rows: the index of a pandas frame, else positions.
     classes : ndarray of shape (n_classes,)
         Order of the class columns.
+    familiarity : ndarray of shape (n,), default=None
+        P-value for "rows like this have been seen", small for a row unlike all others; None for methods without
+        neighbors.
     kept : ndarray of bool of shape (n,), default=None
         Whether a selective classifier keeps the prediction; None for other models.
 
@@ -60,10 +63,11 @@ class Assessment:
     class_trust: FloatArray
     index: Any
     classes: Array
+    familiarity: FloatArray | None = None
     kept: BoolArray | None = None
 
     #: Fields with one value per row, as columns from left to right; those that are None are left out.
-    COLUMNS: ClassVar[tuple[str, ...]] = ("label", "probability", "trust", "kept")
+    COLUMNS: ClassVar[tuple[str, ...]] = ("label", "probability", "trust", "familiarity", "kept")
 
     def __len__(self) -> int:
         return len(self.label)
@@ -90,7 +94,8 @@ class Assessment:
         Returns
         -------
         frame : pandas.DataFrame
-            Columns label, probability, trust and, for a selective classifier, kept.
+            Columns label, probability, trust, familiarity for methods with neighbors, and kept for a selective
+            classifier.
         """
         pandas = import_extra("pandas", extra="cli", purpose="Assessment.to_frame")
         return pandas.DataFrame(self._columns(), index=self.index)

@@ -237,7 +237,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return self.method_.predict_trust(vectors, proba, left_out=self._own(vectors))
 
     def assess(self, X: Any) -> Assessment:
-        """Label, probability and trust of every row, all from one pass through the classifier.
+        """Label, probability, trust and familiarity of every row, all from one pass through the classifier.
 
         Parameters
         ----------
@@ -249,7 +249,11 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             ``print`` it, take its arrays, or turn it into a data frame with ``to_frame()``.
         """
         labels, proba, vectors = self._ask(X, labels=True)
-        trust = self.method_.predict_trust(vectors, proba, left_out=self._own(vectors))
+        own, familiarity = self._own(vectors), None
+        if hasattr(self.method_, "trust_and_familiarity"):
+            trust, familiarity = self.method_.trust_and_familiarity(vectors, proba, left_out=own)
+        else:
+            trust = self.method_.predict_trust(vectors, proba, left_out=own)
         predicted = np.arange(len(trust)), encode_labels(labels, self.classes_, "y_pred", type(self).__name__)
         return Assessment(
             label=labels,
@@ -259,6 +263,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             class_trust=trust,
             index=row_names(X, len(trust)),
             classes=self.classes_,
+            familiarity=familiarity,
         )
 
     def score_samples(self, X: Any) -> FloatArray:
@@ -293,6 +298,46 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         codes = encode_labels(labels, self.classes_, "y", owner)
         trust = self.method_.predict_trust(vectors, proba, left_out=self._own(vectors, codes))
         return trust[np.arange(len(codes)), codes]
+
+    @available_if(_has_neighbors("familiarity"))
+    def familiarity(self, X: Any) -> FloatArray:
+        """Have rows like these been seen: a p-value for each, small for a row unlike all others.
+
+        Trust says whether the predicted class is the right one of those known; familiarity, whether the row is one that
+        the question makes sense for.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        familiarity : ndarray of shape (n,)
+            In (0, 1]. Of rows like those of fit, at most a share α has a familiarity of α or less.
+
+        Notes
+        -----
+        See :meth:`NeighborAgg.familiarity <neighboragg.methods.NeighborAgg.familiarity>` for the guarantee. It is exact
+        where validation rows are given and were drawn at random. Rows held out in fit are drawn by class, in the shares
+        of the classes; with `cv` the classifier and the scales of the columns have seen the rows compared with. Both
+        change it by little, as simulations show, but are not covered by the proof.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from neighboragg import TrustedClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> known = y < 8
+        >>> model = TrustedClassifier(LogisticRegression(max_iter=50, tol=0.1), random_state=0)
+        >>> model = model.fit(X[known][:1000], y[known][:1000])
+        >>> bool((model.familiarity(X[known][1000:]) <= 0.05).mean() < 0.1)
+        True
+        >>> bool((model.familiarity(X[~known]) <= 0.05).mean() > 0.3)
+        True
+        """
+        _, proba, vectors = self._ask(X, labels=False)
+        return self.method_.familiarity(vectors, proba, left_out=self._own(vectors))
 
     @available_if(_has_neighbors("kneighbors"))
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[FloatArray, IntArray]:

@@ -15,6 +15,9 @@ from neighboragg.methods._row_values import RowValues
 __all__ = ["CLASSIFIER", "NEIGHBORS", "OPINIONS", "Explanation"]
 
 CLASSIFIER, NEIGHBORS, OPINIONS = "classifier", "neighbors", "second opinions"
+FAMILIARITY = "familiarity"
+# P-values up to which a row is called unlike, or hardly like, the rows seen.
+UNLIKE, HARDLY_LIKE = 0.01, 0.05
 SHOWN_NEIGHBORS = 3
 # Differences in log odds below this are not worth a word.
 NEGLIGIBLE = 0.005
@@ -47,11 +50,14 @@ class Explanation:
         What the rows are called that `indices` point to; None means by their number.
     values : RowValues, default=None
         Values of the rows and of their neighbors.
+    familiarity : ndarray of shape (n,), default=None
+        P-value for "rows like this have been seen".
 
     Notes
     -----
     ``print(explanation)`` says it in words: for the classifier, the neighbors and the second opinions what they
-    held, and by how much that raised or lowered the log odds of the predicted class against the next one. An
+    held, and by how much that raised or lowered the log odds of the predicted class against the next one; and whether
+    rows like this have been seen, which is no part of the trust unless shift was expected. An
     expert may hold one thing and count the other way: experts that say nearly the same correct each other.
     :meth:`to_frame` gives one line per row, class and expert.
     """
@@ -69,6 +75,7 @@ class Explanation:
     names: Sequence[Any] | None = None
     reference_names: Array | None = None
     values: RowValues | None = None
+    familiarity: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.trust)
@@ -148,7 +155,7 @@ class Explanation:
             NEIGHBORS: self._held_by_neighbors(row),
             OPINIONS: self._held_by_probabilities(row, self.opinions),
         }
-        return [
+        told = [
             (
                 group,
                 words,
@@ -157,6 +164,7 @@ class Explanation:
             for group, (words, leaning) in held.items()
             if group in groups
         ]
+        return told if self.familiarity is None else [*told, _seen(float(self.familiarity[row]))]
 
     def _held_by_probabilities(self, row: int, said: Mapping[str, FloatArray | None]) -> tuple[str, float]:
         """Words for what classifiers gave, and by how much they lean to the predicted class."""
@@ -224,6 +232,13 @@ class Explanation:
 def _called(name: Any, kind: str = "row") -> str:
     """Numbers are row numbers; other names stand for themselves."""
     return f"{kind} {name}" if isinstance(name, int | np.integer) else str(name)
+
+
+def _seen(p: float) -> tuple[str, str, str]:
+    """Familiarity in words: who, what it held, and what came of it."""
+    likeness = "unlike the rows" if p <= UNLIKE else "hardly like rows" if p <= HARDLY_LIKE else "like rows"
+    words = f"farther from its nearest rows than {1 - p:.1%} of the validation rows"
+    return FAMILIARITY, words, f"{likeness} seen so far ({p:.3f})"
 
 
 def _mean_finite(distances: FloatArray) -> float:

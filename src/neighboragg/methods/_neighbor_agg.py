@@ -1,6 +1,6 @@
 """NeighborAgg: trust from class-wise neighbors and the classifier's probabilities."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,10 @@ from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, Poo
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData, TrustMethod
 from neighboragg.methods._explanation import Explanation
+from neighboragg.methods._familiarity import Familiarity, discounted, strangeness
 from neighboragg.methods._second_opinions import fit_second_opinion, resolve_opinions
 from neighboragg.neighbors import ClasswiseNeighbors, dense_rows, learn_metric
+from neighboragg.persistence import require
 
 __all__ = ["NeighborAgg"]
 
@@ -45,6 +47,10 @@ class NeighborAgg(TrustMethod):
         neighbor in the class.
     metric : {"euclidean", "cosine"}, default="euclidean"
         Distance in the feature space.
+    expect_shift : bool, default=False
+        Trust unfamiliar rows less: t · min(1, p / 0.1)^½ with the p of :meth:`familiarity`. For data in which rows of
+        unknown classes are to be expected; where there are none, it costs a little of the ranking. Trust in the classes
+        then adds up to less than 1, the rest being trust in none of them.
     batch_size : int, default=None
         Rows searched at a time; None chooses.
     n_jobs : int, default=None
@@ -61,6 +67,8 @@ class NeighborAgg(TrustMethod):
         What the reference rows are: positions in the training rows, followed by the validation rows.
     components_ : ndarray of shape (n_features, rank) or None
         The learned metric.
+    familiarity_ : Familiarity
+        What validation rows say about how far from its neighbors a row can be.
 
     Notes
     -----
@@ -99,6 +107,7 @@ class NeighborAgg(TrustMethod):
         second_opinions: str | Sequence[Any] | None = None,
         density_filter: float = 0.0,
         metric: str = "euclidean",
+        expect_shift: bool = False,
         batch_size: int | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -109,6 +118,7 @@ class NeighborAgg(TrustMethod):
         self.second_opinions = second_opinions
         self.density_filter = density_filter
         self.metric = metric
+        self.expect_shift = expect_shift
         self.batch_size = batch_size
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -130,6 +140,76 @@ class NeighborAgg(TrustMethod):
         check_is_fitted(self)
         distances, found = self.indexes_[FEATURES].kneighbors(X, n_neighbors)
         return distances, np.where(found < 0, -1, self.reference_[found])
+
+    def familiarity(self, X: ArrayLike, proba: ArrayLike, *, left_out: IntArray | None = None) -> FloatArray:
+        """Have rows like these been seen: a p-value for each, small for a row that is far from all reference rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        proba : array-like of shape (n, n_classes)
+            The classifier's probabilities; rows are compared with validation rows of the same most probable class,
+            where there are at least 99 of them.
+        left_out : ndarray of int of shape (n,), default=None
+            As in :meth:`predict_trust`.
+
+        Returns
+        -------
+        familiarity : ndarray of shape (n,)
+            In (0, 1]. An alarm at p ≤ α is false with probability at most α.
+
+        Notes
+        -----
+        A conformal p-value: the share of the validation rows, the new row included, whose mean log distance to the 5
+        nearest reference rows of any class, in the features and in the learned metric, is at least as large as that of
+        the new row. Validation rows that are reference rows leave themselves out.
+
+        *Guarantee.* Let the validation rows and a new row be exchangeable: drawn at random from one source, and treated
+        alike by all that came before, the classifier and the making of the vectors. Then P(p ≤ α) ≤ α for every α,
+        exactly, over the draw of both, with ties, and within every group of classes that is compared. For one fitted
+        model the share of false alarms varies around α like a Beta distribution with as many rows as validation rows.
+
+        *Where it is approximate.* Without `X_val`, the probabilities are out of fold, and may favor other classes than
+        the final classifier does; vectors may be scaled with the rows themselves; `density_filter` has seen them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from neighboragg.methods import NeighborAgg
+        >>> rng = np.random.default_rng(0)
+        >>> X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
+        >>> P = np.full((200, 2), 0.5)
+        >>> method = NeighborAgg().fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:], proba_val=P)
+        >>> method.familiarity([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0]], P[:2]).round(3)
+        array([1.   , 0.005])
+        """
+        return self.trust_and_familiarity(X, proba, left_out=left_out)[1]
+
+    def trust_and_familiarity(
+        self, X: ArrayLike, proba: ArrayLike, *, left_out: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """What :meth:`predict_trust` and :meth:`familiarity` say, from one search.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        proba : array-like of shape (n, n_classes)
+        left_out : ndarray of int of shape (n,), default=None
+            As in :meth:`predict_trust`.
+
+        Returns
+        -------
+        trust : ndarray of shape (n, n_classes)
+        familiarity : ndarray of shape (n,)
+        """
+        rows, values = self._check_query(X, proba)
+        own = np.full(len(rows), -1) if left_out is None else left_out
+        trust, familiarity = np.empty_like(values), np.empty(len(rows))
+        for part in self._parts(len(rows)):
+            evidence = self._evidence(rows[part], values[part], own[part])
+            familiarity[part] = self._familiarity(rows[part], evidence, own[part])
+            trust[part] = self._shifted(self.aggregator_.predict_trust(evidence), familiarity[part])
+        return trust, familiarity
 
     def explain(
         self,
@@ -159,7 +239,8 @@ class NeighborAgg(TrustMethod):
         own = np.full(len(rows), -1) if left_out is None else left_out
         evidence = self._evidence(rows, values, own)
         experts, contributions = self.aggregator_.contributions(evidence)
-        trust = self.aggregator_.predict_trust(evidence)
+        familiarity = self._familiarity(rows, evidence, own)
+        trust = self._shifted(self.aggregator_.predict_trust(evidence), familiarity)
         distances, found = self.indexes_[FEATURES].kneighbors(rows, exclude=self._reference_ids(own))
         indices = np.where(found < 0, -1, self.reference_[found])
         return Explanation(
@@ -173,6 +254,7 @@ class NeighborAgg(TrustMethod):
             proba=values,
             opinions={name: opinion.proba for name, opinion in evidence.opinions.items()},
             guard_weight=float(getattr(self.aggregator_, "guard_weight_", 1.0)),
+            familiarity=familiarity,
         )
 
     def _fit(self, data: FitData) -> None:
@@ -188,6 +270,11 @@ class NeighborAgg(TrustMethod):
         self.components_ = self._learn_components(data, judged, seed)
         exclude = self._index_reference(data, np.flatnonzero(keep), k)[judged]
         distances = self._distances(data.X_val[judged], data.n_classes, exclude)
+        self.familiarity_ = Familiarity(
+            self._strangeness(data.X_val[judged], distances, exclude),
+            data.proba_val[judged].argmax(axis=1),
+            data.n_classes,
+        )
         fitted = [
             fit_second_opinion(name, estimator, data)
             for name, estimator in resolve_opinions(
@@ -206,13 +293,31 @@ class NeighborAgg(TrustMethod):
         return self._trust_without(X, proba, np.full(len(X), -1))
 
     def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> FloatArray:
+        if self.expect_shift:
+            return self.trust_and_familiarity(X, proba, left_out=left_out)[0]
         trust = np.empty_like(proba)
-        per_row = sum(index.n_neighbors for index in self.indexes_.values()) * len(self.classes_)
-        step = max(1, SCORING_ELEMENTS // per_row)
-        for start in range(0, len(X), step):
-            part = slice(start, start + step)
+        for part in self._parts(len(X)):
             trust[part] = self.aggregator_.predict_trust(self._evidence(X[part], proba[part], left_out[part]))
         return trust
+
+    def _parts(self, n: int) -> Iterator[slice]:
+        """Consecutive slices of as many rows as memory is meant for."""
+        per_row = sum(index.n_neighbors for index in self.indexes_.values()) * len(self.classes_)
+        step = max(1, SCORING_ELEMENTS // per_row)
+        return (slice(start, start + step) for start in range(0, n, step))
+
+    def _familiarity(self, X: FloatArray, evidence: Evidence, left_out: IntArray) -> FloatArray:
+        found = self._strangeness(X, evidence.distances, self._reference_ids(left_out))
+        return self.familiarity_.of(found, evidence.proba.argmax(axis=1))
+
+    def _strangeness(
+        self, X: FloatArray, distances: Mapping[str, FloatArray], exclude: IntArray | None
+    ) -> FloatArray:
+        """From distances found already, or from a search where the aggregator has no use for them."""
+        return strangeness(distances if self.aggregator_.uses_neighbors else self._search(X, exclude))
+
+    def _shifted(self, trust: FloatArray, familiarity: FloatArray) -> FloatArray:
+        return discounted(trust, familiarity) if self.expect_shift else trust
 
     def _evidence(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> Evidence:
         return Evidence(
@@ -230,6 +335,9 @@ class NeighborAgg(TrustMethod):
                 name: np.zeros((len(X), n_classes, index.n_neighbors))
                 for name, index in self.indexes_.items()
             }
+        return self._search(X, exclude)
+
+    def _search(self, X: FloatArray, exclude: IntArray | None) -> dict[str, FloatArray]:
         return {
             name: index.kneighbors(self._mapped(name, X), exclude=exclude)[0]
             for name, index in self.indexes_.items()
@@ -308,6 +416,12 @@ class NeighborAgg(TrustMethod):
             return X
         # Row by row in double precision, so that a row maps to the same bits in any batch.
         return np.einsum("nd,dr->nr", X.astype(np.float64), self.components_.astype(np.float64))
+
+    def _after_load(self) -> None:
+        super()._after_load()
+        if hasattr(self, "classes_"):
+            require(isinstance(self.familiarity_, Familiarity), "it has no familiarity")
+            require(self.familiarity_.n_classes == len(self.classes_), "its familiarity has other classes")
 
     def _aggregator_kind(self) -> str:
         for name, kind in AGGREGATORS.items():

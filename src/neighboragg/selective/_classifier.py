@@ -1,5 +1,6 @@
 """SelectiveClassifier: predict where trust is high enough for a promise, and reject the rest."""
 
+import math
 import warnings
 from dataclasses import replace
 from typing import Any, Self
@@ -7,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 
+from neighboragg._binomial import upper_limit
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray
 from neighboragg._validation import (
     check_labels,
@@ -45,6 +47,9 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
     per_class : bool, default=False
         One threshold for each predicted class, so that the target holds within every predicted class, all at
         once.
+    novelty : float, default=None
+        Reject rows whose familiarity is at most this as well, whatever their trust; needs a model with neighbors. None
+        rejects no row for that.
     reject_label : label, default=None
         What :meth:`predict` says for a rejected row. None means -1 for numbers and "reject" for strings.
 
@@ -57,6 +62,8 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         The threshold; the largest of them if `per_class`.
     coverage_ : float
         Share of the calibration rows that is kept.
+    unfamiliar_ : float
+        Share of the calibration rows that is rejected as unfamiliar; 0 without `novelty`.
     promised_ : bool
         Whether the target is promised; if not, a warning was given.
     results_ : list of SelectiveThreshold
@@ -64,9 +71,19 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
 
     Notes
     -----
-    See :func:`risk_threshold` for the guarantee and its assumptions. Calibration rows must not have been used to
-    fit the classifier or the trust method. If no threshold can promise the target, all rows are rejected and a
-    warning says so.
+    *What the target promises.* See :func:`risk_threshold` and :func:`coverage_threshold`. Calibration rows must not
+    have been used to fit the classifier or the trust method. If no threshold can promise the target, all rows are
+    rejected and a warning says so. With `novelty`, thresholds of a risk come from those calibration rows that are
+    familiar, which are drawn like the new rows that are: the promise is about what is kept, as without it. A coverage
+    is the share of all rows, those rejected as unfamiliar counted as rejected.
+
+    *What `novelty` promises*, and it is another thing: of new rows that are like the validation rows of the model, at
+    most this share is rejected as unfamiliar, on average over the draw of the validation rows; see
+    :meth:`TrustedClassifier.familiarity <neighboragg.TrustedClassifier.familiarity>`. It does not promise that rows of
+    unknown classes, or from elsewhere, are found: how many are depends on how far they lie from all that was seen.
+
+    Neither stands in for the other: an error rate is promised for rows from the source of the calibration rows. Of
+    rows from elsewhere that pass for familiar, nothing is promised.
 
     Examples
     --------
@@ -93,6 +110,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         target_coverage: float | None = None,
         confidence_level: float = 0.95,
         per_class: bool = False,
+        novelty: float | None = None,
         reject_label: Any = None,
     ) -> None:
         self.model = model
@@ -100,6 +118,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         self.target_coverage = target_coverage
         self.confidence_level = confidence_level
         self.per_class = per_class
+        self.novelty = novelty
         self.reject_label = reject_label
 
     def calibrate(self, X: Any, y: ArrayLike) -> Self:
@@ -128,19 +147,21 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         self.classes_ = self.model.classes_
         self.reject_label_ = self._resolve_reject_label()
         check_same_kind(labels, self.classes_, "y", owner)
-        correct = predicted == labels
+        self._check_novelty(assessed)
+        correct, familiar = predicted == labels, self._familiar(assessed)
+        self.unfamiliar_ = float((~familiar).mean())
         if self.per_class:
             # Each class may fail with an equal share of the probability of failure.
             share = 1 - (1 - level) / len(self.classes_)
             groups = [predicted == label for label in self.classes_]
         else:
             share, groups = level, [np.ones(len(trust), dtype=bool)]
-        self.results_ = [self._find(correct[group], trust[group], share) for group in groups]
+        self.results_ = [self._find(correct[group], trust[group], familiar[group], share) for group in groups]
         found = np.array([result.threshold for result in self.results_])
         self.thresholds_ = np.broadcast_to(found, len(self.classes_)).copy()
         self.threshold_ = float(found.max())
         self.promised_ = all(result.promised for result in self.results_)
-        self.coverage_ = float(self._kept(predicted, trust).mean())
+        self.coverage_ = float(self._kept(assessed).mean())
         if not self.promised_:
             self._warn(groups)
         return self
@@ -189,7 +210,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return replace(assessed, kept=kept)
 
     def predict(self, X: Any) -> Array:
-        """Labels, and the reject label where trust is too low.
+        """Labels, and the reject label where trust is too low or, with `novelty`, the row is unfamiliar.
 
         Parameters
         ----------
@@ -238,17 +259,66 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
             copy.model = self.model
         return copy
 
-    def _find(self, correct: BoolArray, trust: FloatArray, level: float) -> SelectiveThreshold:
+    def _find(
+        self, correct: BoolArray, trust: FloatArray, familiar: BoolArray, level: float
+    ) -> SelectiveThreshold:
         if self.target_coverage is not None:
-            return coverage_threshold(
-                correct, trust, target_coverage=self.target_coverage, confidence_level=level
-            )
+            return self._find_coverage(correct, np.where(familiar, trust, -np.inf), level)
         return risk_threshold(
-            correct,
-            trust,
+            correct[familiar],
+            trust[familiar],
             target_risk=self.target_risk,  # type: ignore[arg-type]
             confidence_level=level,
         )
+
+    def _find_coverage(self, correct: BoolArray, trust: FloatArray, level: float) -> SelectiveThreshold:
+        """A threshold where unfamiliar rows have the trust -inf: one that must keep them cannot be promised."""
+        target = self.target_coverage
+        found = coverage_threshold(
+            correct,
+            trust,
+            target_coverage=target,  # type: ignore[arg-type]
+            confidence_level=level,
+        )
+        if not np.isneginf(found.threshold):
+            return found
+        kept = trust > -np.inf
+        n_kept, n_errors = int(kept.sum()), int((kept & ~correct).sum())
+        bound = float(upper_limit(n_errors, n_kept, 1 - level))
+        return replace(found, promised=False, n_kept=n_kept, n_errors=n_errors, risk_bound=bound)
+
+    def _check_novelty(self, assessed: Assessment) -> None:
+        if self.novelty is None:
+            return
+        owner = type(self).__name__
+        level = check_real(self.novelty, "novelty", owner, low=0, high=1)
+        if assessed.familiarity is None:
+            raise InvalidParameterError(
+                f"The 'novelty' parameter of {owner} needs a model with neighbors; "
+                f"{type(self.model.method_).__name__} has none.\n"
+                "Hint: TrustedClassifier(estimator, method=NeighborAgg())."
+            )
+        least = self.model.method_.familiarity_.least()
+        never = least > level
+        enough = math.ceil(1 / level) - 1
+        hint = f"Hint: a larger novelty, or a model with more validation rows; {enough} can be enough."
+        if never.all():
+            raise InvalidParameterError(
+                f"{owner} got novelty={level:g}, but no familiarity of its model is below {least.min():.3g}, so that "
+                f"no row could be rejected as unfamiliar.\n{hint}"
+            )
+        if never.any():
+            warnings.warn(
+                f"With novelty={level:g} no row can be rejected as unfamiliar whose predicted class is "
+                f"{', '.join(map(repr, self.classes_[never].tolist()))}.\n{hint}",
+                TrustWarning,
+                stacklevel=3,
+            )
+
+    def _familiar(self, assessed: Assessment) -> BoolArray:
+        if self.novelty is None or assessed.familiarity is None:
+            return np.ones(len(assessed), dtype=bool)
+        return np.asarray(assessed.familiarity > self.novelty)
 
     def _assess(self, X: Any) -> tuple[Assessment, BoolArray]:
         if not hasattr(self, "thresholds_"):
@@ -257,7 +327,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 "Hint: calibrate(X_cal, y_cal) with rows that were not used in fitting."
             )
         assessed = self.model.assess(X)
-        return assessed, self._kept(assessed.label, assessed.trust)
+        return assessed, self._kept(assessed)
 
     def _assess_unseen(self, X: Any) -> Assessment:
         """Assess rows for a promise, which rows that the model has seen cannot give."""
@@ -273,8 +343,9 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
                     "Hint: calibrate(X_cal, y_cal) with rows that were not used in fitting."
                 ) from None
 
-    def _kept(self, predicted: Array, trust: FloatArray) -> BoolArray:
-        return np.asarray(trust >= self.thresholds_[np.searchsorted(self.classes_, predicted)])
+    def _kept(self, assessed: Assessment) -> BoolArray:
+        threshold = self.thresholds_[np.searchsorted(self.classes_, assessed.label)]
+        return np.asarray((assessed.trust >= threshold) & self._familiar(assessed))
 
     def _warn(self, groups: list[BoolArray]) -> None:
         broken = [
@@ -285,7 +356,8 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
             if not result.promised
         ]
         if self.target_coverage is not None:
-            consequence, remedy = "these are all kept", "a smaller target_coverage"
+            kept = "all kept" if self.novelty is None else "kept where they are familiar"
+            consequence, remedy = f"these are {kept}", "a smaller target_coverage"
             target = f"target_coverage={self.target_coverage:g}"
         else:
             consequence, remedy = "these are rejected", "a larger target_risk"

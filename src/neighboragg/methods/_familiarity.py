@@ -1,0 +1,158 @@
+"""Have rows like this been seen: conformal p-values of the distance to the nearest reference rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from neighboragg._typing import BoolArray, FloatArray, IntArray
+from neighboragg.persistence import Stored, require
+
+__all__ = ["FAMILIAR", "Familiarity", "compared_classes", "discounted", "p_values", "strangeness"]
+
+N_NEAREST = 5
+# A predicted class with this many rows, the one in question included, is compared with its own rows only: as many as
+# a p-value of 0.01 needs.
+FEWEST_ROWS = 100
+# Rows at least this familiar keep their trust whole where shift is expected.
+FAMILIAR = 0.1
+
+
+def strangeness(distances: Mapping[str, FloatArray]) -> FloatArray:
+    """Mean log distance to the 5 nearest reference rows of any class, summed over the metrics.
+
+    Parameters
+    ----------
+    distances : mapping of str to ndarray of shape (n, n_classes, K)
+        For each metric, ascending distances to the nearest rows of every class; inf where a class has fewer. With
+        K < 5, only the K nearest rows of any class are known for sure, and count.
+
+    Returns
+    -------
+    strangeness : ndarray of shape (n,)
+        Units of the metrics cancel when rows are compared. -inf for a row equal to one of its nearest, which has been
+        seen as it is; inf where there are fewer rows.
+
+    Notes
+    -----
+    Another reference row can only make it smaller. The p-values rest on that; see :class:`Familiarity`.
+    """
+    total: FloatArray = np.zeros(len(next(iter(distances.values()))))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for found in distances.values():
+            k = min(N_NEAREST, found.shape[2])
+            candidates = found[:, :, :k].reshape(len(found), -1)
+            total += np.log(np.partition(candidates, k - 1, axis=1)[:, :k]).mean(axis=1)
+    # Equal in one metric and infinitely far in another: as far as can be.
+    return np.where(np.isnan(total), np.inf, total)
+
+
+def compared_classes(counts: IntArray, predicted: int) -> BoolArray:
+    """Classes whose calibration rows a new row is compared with.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_classes,)
+        Calibration rows by predicted class.
+    predicted : int
+        Predicted class of the new row.
+
+    Returns
+    -------
+    compared : ndarray of bool of shape (n_classes,)
+
+    Notes
+    -----
+    Classes with at least 100 rows stand alone, the others together; if those are fewer than 100 rows in all, they join
+    the smallest class that stands alone. The new row itself counts: so the grouping depends on the calibration rows
+    and the new one alike, whichever of them is the new one.
+    """
+    together = counts + (np.arange(len(counts)) == predicted)
+    alone = together >= FEWEST_ROWS
+    groups = np.where(alone, np.arange(len(counts)), -1)
+    if alone.any() and together[~alone].sum() < FEWEST_ROWS:
+        groups[~alone] = np.where(alone, together, np.iinfo(together.dtype).max).argmin()
+    return np.asarray(groups == groups[predicted])
+
+
+def p_values(
+    values: FloatArray, predicted: IntArray, seen_values: FloatArray, seen_predicted: IntArray, n_classes: int
+) -> FloatArray:
+    """Share of the calibration rows, the new one included, that are at least as strange as each new row.
+
+    Parameters
+    ----------
+    values, predicted : ndarray of shape (n,)
+        Strangeness and predicted class of new rows.
+    seen_values, seen_predicted : ndarray of shape (m,)
+        The same of calibration rows.
+    n_classes : int
+
+    Returns
+    -------
+    p_values : ndarray of shape (n,)
+        (1 + #{seen ≥ new}) / (1 + #seen), over the calibration rows that the new row is compared with.
+    """
+    counts = np.bincount(seen_predicted, minlength=n_classes)
+    found = np.empty(len(values))
+    for c in np.unique(predicted):
+        seen = np.sort(seen_values[compared_classes(counts, c)[seen_predicted]])
+        rows = predicted == c
+        at_least = len(seen) - np.searchsorted(seen, values[rows], side="left")
+        found[rows] = (1.0 + at_least) / (1.0 + len(seen))
+    return found
+
+
+def discounted(trust: FloatArray, familiarity: FloatArray) -> FloatArray:
+    """Trust in every class, less for unfamiliar rows: t · min(1, p / 0.1)^½.
+
+    What is taken away is trust in none of the classes, so that rows no longer add up to 1.
+    """
+    return trust * np.sqrt(np.minimum(1.0, familiarity / FAMILIAR))[:, None]
+
+
+@dataclass(frozen=True)
+class Familiarity(Stored):
+    """What validation rows say about how strange rows like those seen can be.
+
+    Parameters
+    ----------
+    strangeness : ndarray of shape (m,)
+        Of validation rows, each leaving itself out where it is a reference row.
+    predicted : ndarray of shape (m,)
+        Their most probable classes.
+    n_classes : int
+
+    Notes
+    -----
+    *Why the p-values are valid.* Take the validation rows and a new row that are exchangeable given the training
+    rows. Were the new row among the reference rows too, with every row leaving itself out, all of them would be treated
+    alike, and the rank of the new row among those it is grouped with would be uniform, ties counted against the alarm:
+    P(p ≤ α) ≤ α for every α. It is not among them; but to add it could only make the validation rows less strange, so
+    that the p-value given here is never smaller than that one. The bound is therefore exact whether validation rows are
+    reference rows or not, and needs no randomness.
+    """
+
+    strangeness: FloatArray
+    predicted: IntArray
+    n_classes: int
+
+    def of(self, values: FloatArray, predicted: IntArray) -> FloatArray:
+        """P-values of new rows, given their strangeness and most probable class."""
+        return p_values(values, predicted, self.strangeness, self.predicted, self.n_classes)
+
+    def least(self) -> FloatArray:
+        """The smallest p-value that a row of each predicted class can get, shape (n_classes,)."""
+        counts = np.bincount(self.predicted, minlength=self.n_classes)
+        compared = [counts[compared_classes(counts, c)].sum() for c in range(self.n_classes)]
+        return 1.0 / (1.0 + np.array(compared))
+
+    def _after_load(self) -> None:
+        m = len(self.strangeness)
+        require(self.strangeness.shape == self.predicted.shape == (m,), "its familiarity has no one length")
+        require(m and self.predicted.dtype.kind == "i", "its familiarity has no classes")
+        require(not np.isnan(self.strangeness).any(), "its familiarity is not a number")
+        require(
+            self.predicted.min() >= 0 and self.predicted.max() < self.n_classes,
+            "its familiarity has other classes",
+        )
