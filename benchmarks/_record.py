@@ -12,7 +12,7 @@ RESULTS = Path(__file__).parent / "results"
 
 def context(seed: int | None = None) -> dict[str, Any]:
     """Versions of the libraries, the processor and the seed."""
-    return {**machine("faiss-cpu", "cleanlab"), "seed": seed}
+    return {**machine("faiss-cpu", "cleanlab", "torch"), "seed": seed}
 
 
 def save(name: str, rows: list[dict[str, Any]], seed: int | None = None) -> Path:

@@ -5,6 +5,7 @@ import pytest
 from sklearn.covariance import ledoit_wolf
 from sklearn.datasets import load_iris
 
+from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods import Mahalanobis
 
 
@@ -37,6 +38,30 @@ def test_neither_units_nor_origin_matter(factor):
     expected = trust_of(fitted(X, y), X)
     moved = factor * (X + 3.0)
     np.testing.assert_allclose(trust_of(fitted(moved, y), moved), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_shrinkage_as_given(share):
+    X, y = load_iris(return_X_y=True)
+    means = np.array([X[y == c].mean(axis=0) for c in range(3)])
+    covariance = np.cov((X - means[y]).T, bias=True)
+    shrunk = (1 - share) * covariance + share * np.trace(covariance) / 4 * np.eye(4)
+    difference = X[:, None, :] - means
+    squared = np.einsum("ncd,de,nce->nc", difference, np.linalg.inv(shrunk), difference)
+    method = Mahalanobis(shrinkage=share).fit(X, y, proba_val=np.full((150, 3), 1 / 3))
+    np.testing.assert_allclose(trust_of(method, X), 1 / (1 + squared / 4), rtol=1e-8)
+    assert method.shrinkage_ == share
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"), [("oas", "one of 'auto'"), (1.5, "a number in [0, 1]"), (None, "a number in [0, 1]")]
+)
+def test_shrinkage_is_checked(value, rule):
+    with pytest.raises(InvalidParameterError) as caught:
+        Mahalanobis(shrinkage=value).fit([[0.0], [1.0]], [0, 1], proba_val=[[0.5, 0.5]] * 2)
+    assert str(caught.value) == (
+        f"The 'shrinkage' parameter of Mahalanobis must be {rule}. Got {value!r} instead."
+    )
 
 
 def test_single_precision_rows_give_the_same_trust():

@@ -124,3 +124,23 @@ def test_points_per_bin_is_checked():
     assert str(error.value) == (
         "The 'points_per_bin' parameter of TopLabelCalibration must be an int >= 1. Got 0 instead."
     )
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 20))
+def test_broken_ties_follow_the_confidence_and_nothing_else_moves(seed, n, points_per_bin):
+    rng = np.random.default_rng(seed)
+    proba, y = rng.dirichlet(np.ones(3), n), rng.integers(0, 3, n)
+    X, queries = np.zeros((n, 1)), rng.dirichlet(np.ones(3), 50)
+    plain, broken = (
+        TopLabelCalibration(points_per_bin=points_per_bin, break_ties=ties)
+        .fit(X, y, proba_val=proba, classes=[0, 1, 2])
+        .predict_trust(np.zeros((50, 1)), queries)
+        .ravel()
+        for ties in (False, True)
+    )
+    np.testing.assert_allclose(broken, plain, atol=1e-3)
+    np.testing.assert_array_equal(np.lexsort((queries.ravel(), plain)), np.argsort(broken, kind="stable"))
+    assert broken.min() >= 0
+    assert broken.max() <= 1

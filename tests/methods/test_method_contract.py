@@ -16,7 +16,7 @@ import neighboragg
 from neighboragg import methods
 from neighboragg.aggregators import NetworkAggregator
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.methods import NeighborAgg, TrustMethod
+from neighboragg.methods import Mahalanobis, NeighborAgg, TopLabelCalibration, TrustMethod, TrustScore, Tuned
 
 # Found by looking, so that a method added later must keep the contract too.
 KINDS = {
@@ -26,8 +26,13 @@ KINDS = {
     and issubclass(kind, TrustMethod)
     and not inspect.isabstract(kind)
 }
+TUNED = Tuned(TrustScore(), {"n_neighbors": [1, 2, 5]}, cv=3)
 CONFIGURATIONS = {
-    **{name: kind() for name, kind in KINDS.items()},
+    **{name: TUNED if kind is Tuned else kind() for name, kind in KINDS.items()},
+    "Mahalanobis: no shrinkage": Mahalanobis(shrinkage=0.0),
+    "TopLabelCalibration: ties broken": TopLabelCalibration(points_per_bin=10, break_ties=True),
+    "TrustScore: tenth neighbor, filtered": TrustScore(n_neighbors=10, filtering="density", alpha=0.1),
+    "Tuned: TopLabelCalibration": Tuned(TopLabelCalibration(), {"points_per_bin": [10, 50]}, cv=2),
     "NeighborAgg: network": NeighborAgg("network"),
     "NeighborAgg: network, T = 1": NeighborAgg(NetworkAggregator(bandwidth=1.0)),
     "NeighborAgg: no learned metric": NeighborAgg(learned_metric=False),

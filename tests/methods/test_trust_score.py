@@ -9,12 +9,15 @@ from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods import TrustScore
 
 
-def brute_force(X, y, queries, n_classes):
-    """s / (1 + s) with s the published ratio: distance to the nearest other class over that to the class."""
+def brute_force(X, y, queries, n_classes, rank=2):
+    """s / (1 + s) with s the published ratio: distance to the nearest other class over that to the class.
+
+    The distance to a class is that to its row of this rank, or to its farthest if it has fewer.
+    """
     trust = np.empty((len(queries), n_classes))
     for i, query in enumerate(queries):
         nearest = [
-            min((float(np.linalg.norm(row - query)) for row in X[y == c]), default=np.inf)
+            [np.inf, *sorted(float(np.linalg.norm(row - query)) for row in X[y == c])[:rank]][-1]
             for c in range(n_classes)
         ]
         for c in range(n_classes):
@@ -48,8 +51,9 @@ def even(queries, n_classes):
     st.integers(1, 40),
     st.integers(1, 4),
     st.sampled_from(["random", "lattice", "constant"]),
+    st.sampled_from([1, 2, 7]),
 )
-def test_agrees_with_brute_force(seed, n, n_classes, kind):
+def test_agrees_with_brute_force(seed, n, n_classes, kind, rank):
     rng = np.random.default_rng(seed)
     X = {
         "random": rng.normal(size=(n, 2)),
@@ -58,8 +62,37 @@ def test_agrees_with_brute_force(seed, n, n_classes, kind):
     }[kind]
     y = rng.integers(0, n_classes, n)
     queries = np.concatenate([X[:5], rng.integers(0, 3, (5, 2)) * 1.0])
-    found = fit(TrustScore(), X, y, n_classes).predict_trust(queries, even(queries, n_classes))
-    np.testing.assert_allclose(found, brute_force(X, y, queries, n_classes), rtol=1e-12, atol=0)
+    method = fit(TrustScore(n_neighbors=rank), X, y, n_classes)
+    found = method.predict_trust(queries, even(queries, n_classes))
+    np.testing.assert_allclose(found, brute_force(X, y, queries, n_classes, rank), rtol=1e-12, atol=0)
+
+
+def test_the_second_nearest_row_by_default_and_the_farthest_of_a_class_with_fewer():
+    X, y = [[0.0], [1.0], [4.0], [9.0]], [0, 0, 0, 1]
+    trust = {
+        rank: fit(TrustScore(**params), np.array(X), np.array(y), 2).predict_trust([[3.0]], [[0.5, 0.5]])[
+            0, 0
+        ]
+        for rank, params in {1: {"n_neighbors": 1}, 2: {}, 3: {"n_neighbors": 3}}.items()
+    }
+    # Distances to class 0: 1, 2, 3; to the only row of class 1: 6.
+    assert trust == pytest.approx({1: 6 / 7, 2: 6 / 8, 3: 6 / 9})
+
+
+@pytest.mark.parametrize("filtering", ["none", "density"])
+def test_rows_of_fit_leave_themselves_out(filtering):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
+    method = fit(TrustScore(n_neighbors=1, filtering=filtering, alpha=0.2), X, y, 2)
+    kept = method.reference_
+    found = method.predict_trust(X, even(X, 2), left_out=np.arange(30))
+    for row in range(30):
+        others = kept[kept != row]
+        expected = brute_force(X[others], y[others], X[row : row + 1], 2, 1)
+        np.testing.assert_allclose(found[row : row + 1], expected, rtol=1e-12)
+    # Rows after the training rows are validation rows, which are not neighbors.
+    plain = method.predict_trust(X, even(X, 2))
+    np.testing.assert_array_equal(method.predict_trust(X, even(X, 2), left_out=np.full(30, 35)), plain)
 
 
 def kept_by_density(X, y, share, k):
@@ -100,7 +133,7 @@ def test_filters_agree_with_brute_force(filtering, k, lattice):
     rng = np.random.default_rng(k)
     X = rng.integers(0, 4, (60, 2)) * 1.0 if lattice else rng.normal(size=(60, 2))
     y = rng.choice(3, 60, p=[0.6, 0.38, 0.02])
-    method = fit(TrustScore(filtering=filtering, alpha=0.25, n_neighbors=k), X, y, 3)
+    method = fit(TrustScore(filtering=filtering, alpha=0.25, filter_neighbors=k), X, y, 3)
     keep = FILTERS[filtering](X, y, 0.25, k)
     np.testing.assert_array_equal(method.reference_, np.flatnonzero(keep))
     queries = rng.normal(size=(20, 2))
@@ -139,6 +172,7 @@ def test_uncertainty_drops_the_wrong_labels():
         ({"alpha": 1.0}, "a number in [0, 1)"),
         ({"alpha": -0.1}, "a number in [0, 1)"),
         ({"n_neighbors": 0}, "an int >= 1"),
+        ({"filter_neighbors": 0}, "an int >= 1"),
     ],
 )
 def test_parameters(params, rule):

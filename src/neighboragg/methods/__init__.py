@@ -13,6 +13,7 @@ from neighboragg.methods._temperature import TemperatureScaling
 from neighboragg.methods._top_label import TopLabelCalibration
 from neighboragg.methods._true_class_probability import TrueClassProbability
 from neighboragg.methods._trust_score import TrustScore
+from neighboragg.methods._tuned import Tuned
 
 __all__ = [
     "Explanation",
@@ -29,6 +30,7 @@ __all__ = [
     "TrueClassProbability",
     "TrustMethod",
     "TrustScore",
+    "Tuned",
 ]
 
 _publish(globals())

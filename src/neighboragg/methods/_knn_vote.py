@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neighboragg._typing import FloatArray
+from neighboragg._typing import FloatArray, IntArray
 from neighboragg._validation import check_choice, check_integer
 from neighboragg.methods._base import FitData, TrustMethod
 from neighboragg.neighbors import ClasswiseNeighbors
@@ -77,13 +77,27 @@ class KNNVote(TrustMethod):
         )
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
-        distances, indices = (found[:, 0] for found in self.index_.kneighbors(X))
-        votes = np.ones_like(distances)
+        return self._votes(X, proba.shape[1], None)
+
+    def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> FloatArray:
+        return self._votes(X, proba.shape[1], np.where(left_out < len(self.codes_), left_out, -1))
+
+    def _votes(self, X: FloatArray, n_classes: int, exclude: IntArray | None) -> FloatArray:
+        distances, indices = (found[:, 0] for found in self.index_.kneighbors(X, exclude=exclude))
+        exists = indices >= 0
+        votes = exists.astype(np.float64)
         if self.weights == "distance":
             nearest = distances[:, :1]
             # Relative to the nearest, so that tiny distances do not overflow.
-            votes = np.where(nearest == 0, distances == 0, nearest / np.where(distances == 0, 1.0, distances))
-        n, n_classes = proba.shape
+            relative = np.divide(
+                nearest, distances, out=np.zeros_like(distances), where=exists & (distances > 0)
+            )
+            votes = np.where(nearest == 0, distances == 0, relative)
+        n = len(X)
         ballot = n_classes * np.arange(n)[:, None] + self.codes_[indices]
         counts = np.bincount(ballot.ravel(), weights=votes.ravel(), minlength=n * n_classes)
-        return counts.reshape(n, n_classes) / votes.sum(axis=1, keepdims=True)
+        total = votes.sum(axis=1, keepdims=True)
+        # A row without any other has no votes, and every class is as good.
+        return np.where(
+            total > 0, counts.reshape(n, n_classes) / np.where(total > 0, total, 1.0), 1 / n_classes
+        )

@@ -1,9 +1,10 @@
 """Mahalanobis distance to the class means, with one covariance for all classes."""
 
 import numpy as np
-from sklearn.covariance import ledoit_wolf
+from sklearn.covariance import empirical_covariance, ledoit_wolf, shrunk_covariance
 
 from neighboragg._typing import FloatArray, IntArray
+from neighboragg._validation import check_choice, check_real
 from neighboragg.methods._base import FitData, TrustMethod
 
 __all__ = ["Mahalanobis"]
@@ -19,6 +20,12 @@ FARTHEST = 1e100
 class Mahalanobis(TrustMethod):
     """Nearness to the mean of the class, measured by the covariance within classes.
 
+    Parameters
+    ----------
+    shrinkage : "auto" or float, default="auto"
+        Share of the spherical covariance, in [0, 1]: 0 is the covariance as it was found, 1 the Euclidean distance.
+        "auto" is Ledoit and Wolf's.
+
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
@@ -33,7 +40,7 @@ class Mahalanobis(TrustMethod):
     means_ : ndarray of shape (n_classes, n_features)
         Mapped class means; 0 for a class without rows.
     shrinkage_ : float
-        Share of the spherical covariance, by Ledoit and Wolf; 1 if no class has any spread.
+        Share of the spherical covariance as used; 1 if no class has any spread.
 
     Notes
     -----
@@ -59,13 +66,17 @@ class Mahalanobis(TrustMethod):
     array([[0.5 , 0.02]])
     """
 
+    def __init__(self, *, shrinkage: str | float = "auto") -> None:
+        self.shrinkage = shrinkage
+
     def _fit(self, data: FitData) -> None:
+        share = self._check_shrinkage()
         rows = data.X.astype(np.float64)
         means, self.class_count_ = class_means(rows, data.codes, data.n_classes)
         self.location_ = rows.mean(axis=0)
         within = rows - means[data.codes]
         self.scale_ = common_scale(within, rows - self.location_, rows)
-        self.whitening_, self.shrinkage_ = whitening(within / self.scale_)
+        self.whitening_, self.shrinkage_ = whitening(within / self.scale_, share)
         self.means_ = np.where(self.class_count_[:, None] > 0, self._whitened(means), 0.0)
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
@@ -76,6 +87,13 @@ class Mahalanobis(TrustMethod):
             squared = np.einsum("nd,nd->n", difference, difference)
             trust[:, c] = 1.0 / (1.0 + squared / X.shape[1])
         return trust
+
+    def _check_shrinkage(self) -> float | None:
+        owner = type(self).__name__
+        if isinstance(self.shrinkage, str):
+            check_choice(self.shrinkage, "shrinkage", owner, choices=("auto",))
+            return None
+        return check_real(self.shrinkage, "shrinkage", owner, low=0, high=1, closed="both")
 
     def _whitened(self, rows: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):
@@ -100,12 +118,21 @@ def common_scale(within: FloatArray, around: FloatArray, rows: FloatArray) -> fl
     return 1.0
 
 
-def whitening(within: FloatArray) -> tuple[FloatArray, float]:
-    """Map under which the shrunk covariance of scaled deviations is the identity, and the shrinkage."""
+def whitening(within: FloatArray, share: float | None) -> tuple[FloatArray, float]:
+    """Map under which the shrunk covariance of scaled deviations is the identity, and the shrinkage.
+
+    Without a `share` it is Ledoit and Wolf's.
+    """
     if np.abs(within).max() < 0.5:
         # Not the spread within classes set the scale: there is none, and every direction counts alike.
         return np.eye(within.shape[1]), 1.0
-    covariance, shrinkage = ledoit_wolf(within, assume_centered=True)
+    if share is None:
+        covariance, shrinkage = ledoit_wolf(within, assume_centered=True)
+    else:
+        covariance, shrinkage = (
+            shrunk_covariance(empirical_covariance(within, assume_centered=True), share),
+            share,
+        )
     variances, axes = np.linalg.eigh(covariance)
     variances = np.maximum(variances, LEAST_VARIANCE * variances.mean())
     return axes / np.sqrt(variances), float(shrinkage)

@@ -8,6 +8,9 @@ from neighboragg.methods._base import FitData, TrustMethod
 
 __all__ = ["TopLabelCalibration"]
 
+# Breaking ties must not cost calibration.
+MOST_CONFIDENCE = 1e-3
+
 
 class TopLabelCalibration(TrustMethod):
     """Histogram binning of the confidence, for each predicted class on its own.
@@ -16,6 +19,9 @@ class TopLabelCalibration(TrustMethod):
     ----------
     points_per_bin : int, default=50
         Least number of validation rows in a bin.
+    break_ties : bool, default=False
+        Order rows of equal trust by their confidence, by mixing in so little of it that no other two rows change
+        places.
 
     Attributes
     ----------
@@ -27,6 +33,8 @@ class TopLabelCalibration(TrustMethod):
     pooled_ : ndarray of bool of shape (n_classes,)
         Classes predicted for fewer than `points_per_bin` validation rows; they use the bins of all classes
         together.
+    confidence_weight_ : float
+        Share of the confidence in the trust; 0 unless ties are broken.
 
     Notes
     -----
@@ -34,7 +42,12 @@ class TopLabelCalibration(TrustMethod):
     of class c are cut by confidence into ⌊n / `points_per_bin`⌋ bins of equal mass. Rows of equal confidence
     share a bin, so that ties make fewer and larger bins. Trust in class c is the accuracy of the bin that p_c
     falls into, as if c had been predicted; for a class that was not predicted, p_c mostly lies below what was
-    seen, and the lowest bin answers. The trust takes few distinct values: calibrated, with many ties.
+    seen, and the lowest bin answers. The trust takes few distinct values: calibrated, with many ties. Where a
+    class has few rows its one bin says nothing about a single row; then break ties, or let :class:`Tuned` choose
+    `points_per_bin`.
+
+    In the authors' code a class with fewer than `points_per_bin` rows keeps its confidence as it is; here it uses
+    the bins of all classes together, which are calibrated.
 
     References
     ----------
@@ -53,8 +66,9 @@ class TopLabelCalibration(TrustMethod):
     array([0.5, 1. ])
     """
 
-    def __init__(self, *, points_per_bin: int = 50) -> None:
+    def __init__(self, *, points_per_bin: int = 50, break_ties: bool = False) -> None:
         self.points_per_bin = points_per_bin
+        self.break_ties = break_ties
 
     def _fit(self, data: FitData) -> None:
         least = check_integer(self.points_per_bin, "points_per_bin", type(self).__name__, minimum=1)
@@ -72,12 +86,19 @@ class TopLabelCalibration(TrustMethod):
         for c, (edges, accuracy) in enumerate(bins):
             self.edges_[c, : len(edges)] = edges
             self.accuracy_[c, : len(accuracy)] = accuracy
+        self.confidence_weight_ = tie_breaking_weight(self.accuracy_) if self.break_ties else 0.0
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         trust = np.empty_like(proba)
         for c, (edges, accuracy) in enumerate(zip(self.edges_, self.accuracy_, strict=True)):
             trust[:, c] = accuracy[np.searchsorted(edges, proba[:, c], side="right")]
-        return trust
+        return (1.0 - self.confidence_weight_) * trust + self.confidence_weight_ * proba
+
+
+def tie_breaking_weight(values: FloatArray) -> float:
+    """w with which (1 − w) · value + w · p never changes the order of two different values, for p in [0, 1]."""
+    gaps = np.diff(np.unique(values))
+    return min(MOST_CONFIDENCE, float(gaps.min()) / 4.0) if len(gaps) else MOST_CONFIDENCE
 
 
 def equal_mass_bins(
