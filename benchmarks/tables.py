@@ -21,6 +21,7 @@ from neighboragg.bench.paper import (
     TABLE1_SETS,
     LabelNoiseResults,
 )
+from neighboragg.bench.shift import ShiftResults
 from neighboragg.mislabel import clopper_pearson
 
 ROOT = Path(__file__).parents[1]
@@ -202,6 +203,37 @@ def selective() -> str:
     return "\n".join(lines)
 
 
+def familiarity() -> str:
+    """False alarms of familiarity on resplits, and the promise about the risk beside it."""
+    lines = [
+        "| set | level | false alarms, mean | allowed by chance | largest of the resplits | in the worst class, mean |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    rows = read("familiarity")
+    lines += [
+        f"| {r['set']} | {r['level']:.0%} | {r['mean']:.2%} | {r['allowed']:.2%} | {r['largest']:.2%} | "
+        f"{r['worst_class']:.2%} |"
+        for r in rows
+    ]
+    lines += [
+        "",
+        "| set | novelty | target risk | mean coverage | broken | allowed by chance |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {r['set']} | {r['level']:g} | {r['target_risk']:.0%} | {r['mean_coverage']:.1%} | "
+        f"{r['broken']} of {r['splits']} | {r['broken_allowed']} |"
+        for r in rows
+    ]
+    return "\n".join(lines)
+
+
+def shift() -> str:
+    """Trust methods and alarms on rows unlike those seen."""
+    results = ShiftResults(ResultStore(RESULTS / "shift.jsonl").rows)
+    return "\n".join(grid.to_markdown() for grid in results.tables())
+
+
 def fit_cost() -> str:
     """CPU seconds of every method."""
     rows = read("fit_cost")
@@ -335,6 +367,8 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "exceptions": exceptions_to_the_paper,
     "losses": losses,
     "selective": selective,
+    "familiarity": familiarity,
+    "shift": shift,
     "fit-cost": fit_cost,
     "network-settings": network_settings,
     "mislabel": mislabel,

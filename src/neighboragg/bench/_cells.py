@@ -17,7 +17,7 @@ from neighboragg.features import TabularFeatures
 from neighboragg.methods import TrustMethod
 from neighboragg.metrics import trust_metrics
 
-__all__ = ["Cell", "make_cell", "score_entrants"]
+__all__ = ["Cell", "fitted_base", "make_cell", "score_entrants"]
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,17 @@ def make_cell(X: FloatArray, labels: Array, base: str | Callable[[int], Any], se
     val, test = (part[np.isin(labels[part], classes)] for part in (val, test))
     codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     scaled = StandardScaler().fit(X[train]).transform(X)
+    classifier = fitted_base(base, seed, scaled[train], codes[train])
+    vectors = {"scaled": scaled, "tamed": TabularFeatures().fit(X[train]).transform(X)}
+    return Cell(vectors, codes, classifier.predict_proba(scaled), train, val, test)
+
+
+def fitted_base(base: str | Callable[[int], Any], seed: int, X: FloatArray, codes: IntArray) -> Any:
+    """A base classifier, by name or as a function of the seed, trained on rows."""
     classifier = (BASES[base] if isinstance(base, str) else base)(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        classifier.fit(scaled[train], codes[train])
-    vectors = {"scaled": scaled, "tamed": TabularFeatures().fit(X[train]).transform(X)}
-    return Cell(vectors, codes, classifier.predict_proba(scaled), train, val, test)
+        return classifier.fit(X, codes)
 
 
 def score_entrants(cell: Cell, names: Iterable[str], **changes: Any) -> Iterator[dict[str, Any]]:

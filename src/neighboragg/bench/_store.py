@@ -10,7 +10,7 @@ from neighboragg.exceptions import FileFormatError
 
 __all__ = ["ResultStore"]
 
-KEY = ("set", "label", "digest", "base", "seed", "method", "n_neighbors", "noise", "rate")
+KEY = ("set", "label", "digest", "base", "seed", "method", "n_neighbors", "noise", "rate", "shift")
 
 
 class ResultStore:

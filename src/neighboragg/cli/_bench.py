@@ -1,4 +1,4 @@
-"""`neighboragg bench`: the paper's tables and figures, and the same comparison on a user's data."""
+"""`neighboragg bench`: the paper's tables and figures, shifted rows, and the same comparison on a user's data."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,10 +18,13 @@ from rich.progress import (
 )
 
 from neighboragg.bench import Results, compare, paper
+from neighboragg.bench import shift as shifts
 
 __all__ = ["bench"]
 
-bench = typer.Typer(help="Compare trust methods: the paper's tables, or your own data.", no_args_is_help=True)
+bench = typer.Typer(
+    help="Compare trust methods: the paper's tables, shifted rows, or your own data.", no_args_is_help=True
+)
 
 Seeds = Annotated[int, typer.Option(min=1, help="Random splits.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 takes every core that memory allows.")]
@@ -64,6 +67,14 @@ def mislabel(seeds: Seeds = 1, jobs: Jobs = -1, output: Folder = DEFAULT_FOLDER)
     with _bar() as progress:
         results = paper.label_noise(output, n_splits=seeds, n_jobs=jobs, progress=progress)
     _show(results, output / "mislabel")
+
+
+@bench.command()
+def shift(seeds: Seeds = 3, jobs: Jobs = -1, output: Folder = DEFAULT_FOLDER) -> None:
+    """Rows unlike those seen: unknown and rare classes, noise, rotation, other groups of people."""
+    with _bar() as progress:
+        results = shifts.shift(output, n_splits=seeds, n_jobs=jobs, progress=progress)
+    _show(results, output / "shift")
 
 
 @bench.command()

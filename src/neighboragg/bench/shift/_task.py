@@ -1,0 +1,102 @@
+"""One cell with a shift: how trust ranks its rows, and which are noticed."""
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from neighboragg.bench._lineup import COMPARED, ENTRANTS, Entrant
+from neighboragg.bench._machine import machine
+from neighboragg.bench.shift._alarms import ALARMS
+from neighboragg.bench.shift._shifted_cell import SHIFTS, ShiftedCell, shifted_cell
+from neighboragg.exceptions import TrustWarning
+from neighboragg.methods import NeighborAgg
+from neighboragg.metrics import trust_metrics
+
+__all__ = ["EXPECTED", "LEVELS", "METHODS", "SHIFT_BASES", "ShiftTask", "shift_plan"]
+
+EXPECTED = "Pool, shift expected"
+LINEUP = {
+    **{name: ENTRANTS[name] for name in COMPARED},
+    EXPECTED: Entrant(lambda: NeighborAgg(expect_shift=True), "tamed"),
+}
+METHODS = tuple(LINEUP)
+SHIFT_BASES = ("LR", "RF")
+LEVELS = (0.01, 0.05)
+
+
+@dataclass(frozen=True)
+class ShiftTask:
+    """One data set, kind of shift, base classifier and seed."""
+
+    set: str
+    shift: str
+    base: str
+    seed: int
+    methods: tuple[str, ...] = (*METHODS, *ALARMS)
+
+    def cell(self) -> dict[str, Any]:
+        """What identifies the cell in the results."""
+        return {"set": self.set, "shift": self.shift, "base": self.base, "seed": self.seed}
+
+    def limited_to(self, methods: Sequence[str]) -> "ShiftTask":
+        """The same cell with only some of the methods."""
+        return replace(self, methods=tuple(methods))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Results of the cell, one row a trust method or a way to give alarms."""
+        shifted = shifted_cell(self.set, self.shift, self.base, self.seed)
+        cell = shifted.cell
+        about = {"n_train": len(cell.train), "n_val": len(cell.val), "n_test": len(cell.test)}
+        rows = []
+        for name in self.methods:
+            start = time.process_time()
+            found = _alarms(shifted, name) if name in ALARMS else _trust(shifted, name)
+            seconds = round(time.process_time() - start, 3)
+            values = {key: round(float(value), 5) for key, value in found.items()}
+            rows.append({**self.cell(), "method": name, **values, **about, "cpu_seconds": seconds})
+        rows[0]["machine"] = machine()
+        return rows
+
+
+def shift_plan(n_splits: int) -> list[ShiftTask]:
+    """Every shift with its data sets, base classifiers and seeds; those of one data set follow each other."""
+    pairs = [(name, kind) for kind, sets in SHIFTS.items() for name in sets]
+    return [
+        ShiftTask(name, kind, base, seed)
+        for name, kind in sorted(pairs, key=lambda pair: pair[0])
+        for base in SHIFT_BASES
+        for seed in range(n_splits)
+    ]
+
+
+def _trust(shifted: ShiftedCell, name: str) -> dict[str, float]:
+    """Ranking of all test rows, and of those that are not shifted; trust beside accuracy on those that are."""
+    cell, entrant = shifted.cell, LINEUP[name]
+    trust, correct, moved = cell.trust(entrant.make(), entrant.vectors), cell.correct, shifted.shifted
+    found = trust_metrics(correct, trust)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)  # rows of unknown classes are all wrong
+        same = trust_metrics(correct[~moved], trust[~moved])
+    return {
+        "auroc": found["auroc"],
+        "aurc": found["aurc"],
+        "auroc_same": same["auroc"],
+        "trust_shifted": float(np.mean(trust[moved])),
+        "accuracy_shifted": float(np.mean(correct[moved])),
+        "trust_same": float(np.mean(trust[~moved])),
+        "accuracy_same": float(np.mean(correct[~moved])),
+    }
+
+
+def _alarms(shifted: ShiftedCell, name: str) -> dict[str, float]:
+    """Share of shifted rows that are noticed, and of others that are taken for such, at each level."""
+    p, moved = ALARMS[name](shifted.cell), shifted.shifted
+    return {
+        f"{what}_{level:g}": float(np.mean(p[rows] <= level))
+        for level in LEVELS
+        for what, rows in (("power", moved), ("false_alarms", ~moved))
+    }
