@@ -10,7 +10,14 @@ from scipy.stats import rankdata
 
 import neighboragg
 from neighboragg.aggregators import Evidence, Opinion, PoolAggregator, log_evidence
-from neighboragg.aggregators._pool_weights import centered, guard_weight, log_likelihood, pool_weights
+from neighboragg.aggregators._pool_weights import (
+    centered,
+    fit_pool,
+    guard_weight,
+    log_likelihood,
+    pool_weights,
+    skill_prior,
+)
 from neighboragg.exceptions import InvalidParameterError
 
 
@@ -35,11 +42,19 @@ def make_evidence(n=300, n_classes=3, k=8, seed=0, informative=True, opinion=Fal
     return Evidence(proba, distances, opinions), codes
 
 
-def penalized_loss(theta, tensor, codes, penalty, weight):
+def penalized_loss(theta, tensor, codes, penalty, weight, prior=0.0):
     logits = tensor @ theta
-    return (
-        weight * (logsumexp(logits, axis=1) - logits[np.arange(len(codes)), codes])
-    ).sum() + penalty * theta @ theta
+    return (weight * (logsumexp(logits, axis=1) - logits[np.arange(len(codes)), codes])).sum() + penalty * (
+        (theta - prior) ** 2
+    ).sum()
+
+
+def every_expert(tensor):
+    return [{e: 1.0} for e in range(tensor.shape[2])]
+
+
+def guard(tensor, codes):
+    return guard_weight(tensor, codes, every_expert(tensor), penalty=1.0)
 
 
 class TestPoolWeights:
@@ -58,6 +73,30 @@ class TestPoolWeights:
         start = np.random.default_rng(6).normal(size=4)
         other = minimize(penalized_loss, start, args=(tensor, codes, penalty, weight), tol=1e-10)
         np.testing.assert_allclose(theta, other.x, atol=1e-4)
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_optimum_over_weights_of_at_least_zero(self, seed):
+        tensor, codes = make_tensor(seed=seed)
+        prior = np.array([0.5, 0.0, 0.2, 0.0])
+        theta = pool_weights(tensor, codes, penalty=2.0, prior=prior, nonnegative=True)
+        other = minimize(
+            penalized_loss,
+            np.ones(4),
+            args=(tensor, codes, 2.0, np.ones(80), prior),
+            bounds=[(0, None)] * 4,
+            tol=1e-12,
+        )
+        np.testing.assert_allclose(theta, other.x, atol=1e-4)
+        assert (theta >= 0).all()
+
+    def test_some_weights_would_be_negative(self):
+        thetas = np.array([pool_weights(*make_tensor(seed=seed)) for seed in range(6)])
+        assert (thetas < -0.05).any()
+
+    def test_a_strong_penalty_leaves_the_prior(self):
+        tensor, codes = make_tensor()
+        prior = np.array([0.5, 0.0, -0.2, 1.0])
+        np.testing.assert_allclose(pool_weights(tensor, codes, penalty=1e9, prior=prior), prior, atol=1e-6)
 
     @pytest.mark.parametrize("size", [0.1, 5.0, 100.0])
     def test_start_does_not_matter(self, size):
@@ -98,28 +137,86 @@ class TestPoolWeights:
         )
 
 
+class TestFitPool:
+    def test_each_expert_is_calibrated(self):
+        """In its unit, no other temperature gives an expert alone a better likelihood."""
+        tensor, codes = make_tensor(400, 3, 3)
+        tensor[np.arange(400), codes] += np.array([1.0, 2.0, 0.5])
+        tensor = centered(tensor) * np.array([1.0, 50.0, 1e-3])
+        scale = fit_pool(tensor, codes, every_expert(tensor), penalty=1.0).scale
+        for e in range(3):
+            alone = tensor[:, :, [e]] / scale[e]
+            best = log_likelihood(alone, codes, np.ones(1)).mean()
+            for factor in (0.8, 1.25):
+                assert log_likelihood(alone, codes, np.full(1, factor)).mean() < best
+
+    def test_unit_of_the_evidence_does_not_matter(self):
+        tensor, codes = make_tensor(400, 3, 3)
+        tensor[np.arange(400), codes] += 1.0
+        plain = fit_pool(centered(tensor), codes, every_expert(tensor), penalty=1.0)
+        other = fit_pool(
+            centered(tensor) * np.array([1.0, 1e3, 1e-3]), codes, every_expert(tensor), penalty=1.0
+        )
+        np.testing.assert_allclose(other.theta, plain.theta, atol=1e-4)
+
+    def test_whoever_says_the_opposite_says_nothing(self):
+        tensor, codes = make_tensor(400, 3, 2)
+        tensor[np.arange(400), codes, 1] -= 2.0
+        pool = fit_pool(centered(tensor), codes, every_expert(tensor), penalty=1.0)
+        assert np.abs(centered(tensor)[:, :, 1] * pool.theta[1] / pool.scale[1]).max() < 0.05
+
+    def test_few_rows_stay_near_the_prior(self):
+        tensor, codes = make_tensor(400, 3, 3)
+        tensor[np.arange(400), codes] += np.array([1.0, 1.0, 0.0])
+        tensor = centered(tensor)
+        few, many = (fit_pool(tensor[:n], codes[:n], every_expert(tensor), penalty=10.0) for n in (20, 400))
+        assert np.abs(few.theta - few.prior).max() < 0.5 * np.abs(many.theta - many.prior).max()
+
+    def test_start_does_not_matter(self):
+        tensor, codes = make_tensor(200)
+        groups = every_expert(tensor)
+        start = fit_pool(tensor[:100], codes[:100], groups, penalty=1.0)
+        plain = fit_pool(tensor, codes, groups, penalty=1.0)
+        warm = fit_pool(tensor, codes, groups, penalty=1.0, start=start)
+        np.testing.assert_allclose(warm.theta / warm.scale, plain.theta / plain.scale, atol=1e-3)
+
+    def test_prior_by_hand(self):
+        tensor = np.log(np.array([[[0.5, 0.8, 0.9], [0.5, 0.2, 0.1]]]))
+        losses = -np.log([0.5, 0.8, 0.9])
+        prior = skill_prior(tensor, np.array([0]), [{0: 1.0}, {1: 0.25, 2: 0.75}])
+        skills = np.array([losses[0], losses[2]]) ** -2.0
+        parts = 1.15 * skills / skills.sum()
+        np.testing.assert_allclose(prior, [parts[0], 0.25 * parts[1], 0.75 * parts[1]], rtol=1e-6)
+
+
 class TestGuardWeight:
     def test_between_nothing_and_all(self):
         for seed in range(10):
-            tensor, codes = make_tensor(seed=seed)
-            assert 0.0 <= guard_weight(tensor, codes) <= 1.0
+            assert 0.0 <= guard(*make_tensor(seed=seed)) <= 1.0
 
     def test_too_few_rows_to_know(self):
-        tensor, codes = make_tensor(4)
-        assert guard_weight(tensor, codes) == 0.0
+        assert guard(*make_tensor(4)) == 0.0
 
     def test_a_second_expert_who_knows(self):
         tensor, codes = make_tensor()
         tensor[np.arange(80), codes, 1] += 3.0
-        assert guard_weight(centered(tensor), codes) == 1.0
+        assert guard(centered(tensor), codes) == 1.0
+
+    def test_two_hundred_rows_are_enough(self):
+        """A classifier that is nearly always right, and an expert who knows some of its few errors."""
+        weights = []
+        for seed in range(5):
+            tensor, codes = make_tensor(220, 11, 3, seed=seed)
+            tensor[np.arange(220), codes] += np.array([5.0, 4.0, 3.5])
+            weights.append(guard(centered(tensor), codes))
+        assert min(weights) > 0.9
 
     def test_nothing_beside_the_classifier(self):
-        tensor, codes = make_tensor(n_experts=1)
-        assert guard_weight(tensor, codes) == 0.0
+        assert guard(*make_tensor(n_experts=1)) == 0.0
 
     @pytest.mark.slow
     def test_noise_seldom_passes(self):
-        weights = np.array([guard_weight(*make_tensor(60, 3, 5, seed=seed)) for seed in range(60)])
+        weights = np.array([guard(*make_tensor(60, 3, 5, seed=seed)) for seed in range(60)])
         assert weights.mean() < 0.1
 
 
@@ -139,11 +236,6 @@ class TestEvidence:
         found = log_evidence(distances, [1, 3], 0.5)
         logs = np.log(distances[0] + 0.5)
         np.testing.assert_allclose(found[0], np.stack([-logs[:, 0], -logs.mean(axis=1)], axis=1), rtol=1e-12)
-
-    def test_rows_of_an_opinion(self):
-        opinion = Opinion(np.arange(6.0).reshape(3, 2), 0.01).take(np.array([2, 0]))
-        np.testing.assert_array_equal(opinion.proba, [[4, 5], [0, 1]])
-        assert opinion.floor == 0.01
 
     def test_first_metric_is_the_feature_space(self):
         evidence, _ = make_evidence(20)
@@ -185,7 +277,7 @@ class TestGuard:
 
     def test_without_guard_noise_enters(self):
         evidence, codes = make_evidence(informative=False)
-        assert (PoolAggregator(guard=False).fit(evidence, codes).theta_[1:] != 0).all()
+        assert PoolAggregator(guard=False).fit(evidence, codes).theta_[1:].max() > 0.05
 
     def test_trust_is_calibrated(self):
         pool = PoolAggregator().fit(*make_evidence(1000))
@@ -330,9 +422,13 @@ class TestExperts:
         )
         logs = np.log(evidence.feature_distances[:, :, :2] + pool.scales_["features"].offset).mean(axis=2)
         tensor = centered(np.stack([np.log(evidence.proba + pool.floor_), -logs], axis=2))
-        np.testing.assert_allclose(pool.scale_, tensor.std(axis=(0, 1)), rtol=1e-9)
-        expected = pool_weights(tensor / pool.scale_, codes)
+        expected = pool_weights(
+            tensor / pool.scale_, codes, penalty=10.0, prior=pool.prior_, nonnegative=True
+        )
         np.testing.assert_allclose(pool.theta_, expected, rtol=1e-9)
+        np.testing.assert_allclose(
+            pool.prior_, skill_prior(tensor / pool.scale_, codes, [{0: 1.0}, {1: 1.0}]), rtol=1e-9
+        )
         logits = tensor @ (expected / pool.scale_)
         trust = pool.predict_trust(Evidence(evidence.proba, {"features": evidence.feature_distances}))
         np.testing.assert_allclose(np.log(trust), log_softmax(logits, axis=1), atol=1e-9)

@@ -25,9 +25,7 @@ MODELS = {
     "pool": TrustedClassifier(LogisticRegression(), random_state=0),
     "network": TrustedClassifier(LogisticRegression(), NeighborAgg("network"), random_state=0),
     "cross-validated": TrustedClassifier(LogisticRegression(), cv=3),
-    "second opinions": TrustedClassifier(
-        LogisticRegression(), NeighborAgg(second_opinions="auto"), random_state=0
-    ),
+    "second opinions": TrustedClassifier(LogisticRegression(), NeighborAgg(effort="best"), random_state=0),
     "pipeline": TrustedClassifier(make_pipeline(StandardScaler(), LogisticRegression()), random_state=0),
     "forest": TrustedClassifier(RandomForestClassifier(5, random_state=0), TrustScore(), random_state=0),
     "transformer": TrustedClassifier(LogisticRegression(), features=MinMaxScaler(), random_state=0),

@@ -36,6 +36,7 @@ CONFIGURATIONS = {
     "NeighborAgg: network": NeighborAgg("network"),
     "NeighborAgg: network, T = 1": NeighborAgg(NetworkAggregator(bandwidth=1.0)),
     "NeighborAgg: no learned metric": NeighborAgg(learned_metric=False),
+    "NeighborAgg: fast": NeighborAgg(effort="fast"),
     "NeighborAgg: second opinions": NeighborAgg(
         learned_metric=False,
         # Fewer trees could leave a row without any that has not seen it.
@@ -47,7 +48,7 @@ CONFIGURATIONS = {
     "NeighborAgg: cosine, filtered": NeighborAgg(metric="cosine", density_filter=0.1, n_neighbors=3),
 }
 # Fitted once only.
-SLOW = {"NeighborAgg: automatic second opinions": NeighborAgg(second_opinions="auto")}
+SLOW = {"NeighborAgg: best effort": NeighborAgg(effort="best")}
 LABELS = np.array(["bird", "cat", "dog"])
 
 

@@ -110,7 +110,7 @@ class TestWhatTheAggregatorSees:
         assert (evidence.distances["features"][np.arange(80), y[:80], 0] == 0).all()
 
     def test_training_rows_that_vouch_for_themselves(self):
-        method = NeighborAgg(Spy(), learned_metric=False)
+        method = NeighborAgg(Spy(), learned_metric=False, effort="fast")
         method.fit(X, y, proba_val=np.full((200, 2), 0.5))
         evidence, codes = method.aggregator_.seen_
         np.testing.assert_array_equal(codes, y)
@@ -119,7 +119,7 @@ class TestWhatTheAggregatorSees:
         )
 
     def test_filtered_training_rows_that_vouch_for_themselves(self):
-        method = NeighborAgg(Spy(), learned_metric=False, density_filter=0.3)
+        method = NeighborAgg(Spy(), learned_metric=False, effort="fast", density_filter=0.3)
         method.fit(X, y, proba_val=np.full((200, 2), 0.5))
         evidence, _ = method.aggregator_.seen_
         assert (evidence.feature_distances > 0).all()
@@ -138,7 +138,8 @@ class TestWhatTheAggregatorSees:
         assert len(codes) == 60
         nearer = evidence.distances["learned metric"][:, :, 0].argmin(axis=1) == codes
         assert nearer.mean() < 0.7
-        assert method.aggregator_.guard_weight_ < 0.5
+        fresh = method.predict_trust(rng.normal(size=(200, 30)), np.full((200, 2), 0.5))
+        assert np.abs(fresh - 0.5).mean() < 0.1
 
     def test_a_pool_needs_only_some_of_many_rows(self, monkeypatch):
         monkeypatch.setattr(_neighbor_agg, "MOST_JUDGED", 30)
@@ -152,7 +153,9 @@ class TestWhatTheAggregatorSees:
         expected, _ = index.kneighbors(X_VAL[rows], exclude=200 + rows)
         np.testing.assert_array_equal(evidence.feature_distances, expected)
         (said,) = evidence.opinions.values()
-        np.testing.assert_allclose(said.proba, method.opinions_[0].ask(X_VAL[rows]).proba, rtol=1e-12)
+        np.testing.assert_allclose(
+            said.proba, method.opinions_[0].ask(X_VAL[rows], np.full(30, -1)).proba, rtol=1e-12
+        )
         assert len(fit(NeighborAgg(NetworkSpy())).aggregator_.seen_[1]) == 80
 
     def test_network_sees_no_validation_row(self):
@@ -302,12 +305,21 @@ PARAMETERS = [
     ),
     (
         {"second_opinions": "all"},
-        "The 'second_opinions' parameter of NeighborAgg must be None, 'auto' or a list of classifiers. "
-        "Got 'all' instead.",
+        "The 'second_opinions' parameter of NeighborAgg must be 'auto', None or a list of classifiers and names. "
+        "Got 'all' instead.\nHint: a list of one is ['all'].",
     ),
     (
         {"second_opinions": [LogisticRegression(), 7]},
-        "Second opinion 1 of NeighborAgg must be a classifier with predict_proba. Got 7 instead.",
+        "Second opinion 1 of NeighborAgg must be a classifier with predict_proba, or one of 'kernel', 'forest', "
+        "'extra trees', 'boosting'. Got 7 instead.",
+    ),
+    (
+        {"second_opinions": ["forest", "forest"]},
+        "Second opinion 1 of NeighborAgg, 'forest', is there twice.",
+    ),
+    (
+        {"effort": "more"},
+        "The 'effort' parameter of NeighborAgg must be one of 'balanced', 'best', 'fast'. Got 'more' instead.",
     ),
 ]
 

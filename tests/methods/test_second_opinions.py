@@ -27,6 +27,7 @@ RNG = np.random.default_rng(0)
 # Labels at random: whoever knows them has seen them.
 X, y = RNG.normal(size=(240, 4)), RNG.integers(0, 3, 240)
 P = np.full((240, 3), 1 / 3)
+NONE = np.full(240, -1)
 MemorizERS = {
     "forest": RandomForestClassifier(50, random_state=0),
     "forest of whole trees": ExtraTreesClassifier(30, random_state=0),
@@ -59,18 +60,18 @@ def test_no_one_is_asked_about_what_it_has_seen(name, shared):
     np.testing.assert_allclose(said.proba.sum(axis=1), 1.0)
     assert (said.proba.argmax(axis=1) == asked).mean() < 0.5
     # Fitted in the end, it knows them all.
-    assert (method.opinions_[0].ask(X[:160]).proba.argmax(axis=1) == y[:160]).mean() > 0.95
+    assert (method.opinions_[0].ask(X[:160], NONE[:160]).proba.argmax(axis=1) == y[:160]).mean() > 0.95
 
 
 def test_bagging_learns_from_validation_rows_too():
     forest, _ = opinion_of(
         MemorizERS["forest"], X=X[:160], y=y[:160], X_val=X[160:], y_val=y[160:], proba_val=P[160:]
     )
-    assert (forest.opinions_[0].ask(X[160:]).proba.argmax(axis=1) == y[160:]).mean() > 0.95
+    assert (forest.opinions_[0].ask(X[160:], NONE[160:]).proba.argmax(axis=1) == y[160:]).mean() > 0.95
     nearest, said = opinion_of(
         MemorizERS["nearest"], X=X[:160], y=y[:160], X_val=X[160:], y_val=y[160:], proba_val=P[160:]
     )
-    np.testing.assert_array_equal(nearest.opinions_[0].ask(X[160:]).proba, said.proba)
+    np.testing.assert_array_equal(nearest.opinions_[0].ask(X[160:], NONE[160:]).proba, said.proba)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,8 @@ def test_not_a_classifier_with_probabilities():
     with pytest.raises(InvalidParameterError) as caught:
         opinion_of(RidgeClassifier())
     assert str(caught.value) == (
-        "Second opinion 0 of NeighborAgg must be a classifier with predict_proba. Got RidgeClassifier() instead."
+        "Second opinion 0 of NeighborAgg must be a classifier with predict_proba, or one of 'kernel', 'forest', "
+        "'extra trees', 'boosting'. Got RidgeClassifier() instead."
     )
 
 

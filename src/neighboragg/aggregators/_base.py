@@ -20,6 +20,8 @@ class Aggregator(Savable, BaseEstimator, ABC):
     default_n_neighbors: ClassVar[int]
     #: Whether it looks at distances in the learned metric too.
     uses_learned_metric: ClassVar[bool]
+    #: Whether it listens to second opinions.
+    uses_opinions: ClassVar[bool] = False
     #: Whether validation rows serve as reference rows (each leaving itself out).
     indexes_validation: ClassVar[bool]
 

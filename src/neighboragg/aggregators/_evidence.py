@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from neighboragg._typing import Array, FloatArray
+from neighboragg._typing import FloatArray
 
 __all__ = ["Evidence", "Opinion", "laplacian_similarity"]
 
@@ -17,10 +17,6 @@ class Opinion:
 
     proba: FloatArray
     floor: float
-
-    def take(self, rows: Array) -> "Opinion":
-        """The opinion on some of the rows."""
-        return Opinion(self.proba[rows], self.floor)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from neighboragg._validation import check_integer, check_real
 from neighboragg.aggregators._base import Aggregator, softmax
 from neighboragg.aggregators._distance_scale import DistanceScale, usual_counts
 from neighboragg.aggregators._evidence import Evidence
-from neighboragg.aggregators._pool_weights import centered, guard_weight, pool_weights
+from neighboragg.aggregators._pool_weights import centered, fit_pool, guard_weight
 
 __all__ = ["PoolAggregator"]
 
@@ -23,8 +23,8 @@ class PoolAggregator(Aggregator):
     neighbor_counts : sequence of int, default=None
         Numbers of nearest neighbors whose mean log distance is an expert. None takes 1, a quarter of the
         neighbors available, and all of them.
-    penalty : float, default=1.0
-        Weight of ‖θ‖² against the summed negative log-likelihood.
+    penalty : float, default=10.0
+        Weight of ‖θ − prior‖² against the summed negative log-likelihood.
     guard : bool, default=True
         Fall back toward temperature scaling unless validation rows show that the pool is better.
 
@@ -33,9 +33,12 @@ class PoolAggregator(Aggregator):
     expert_names_ : list of str
         The classifier first, then neighbors by metric and count, then second opinions.
     theta_ : ndarray of shape (n_experts,)
-        Weight of each expert, on evidence divided by `scale_`.
+        Weight of each expert, on evidence divided by `scale_`; never negative, so that what speaks for a class
+        never lowers the trust in it.
     scale_ : ndarray of shape (n_experts,)
-        Standard deviation of each expert's centered evidence over validation rows and classes.
+        Temperature of each expert: divided by it, the evidence of each alone is calibrated on validation rows.
+    prior_ : ndarray of shape (n_experts,)
+        Weights that `theta_` is drawn to where validation rows are few.
     guard_weight_ : float
         1: the pool as fitted; 0: temperature scaling.
 
@@ -43,8 +46,11 @@ class PoolAggregator(Aggregator):
     -----
     t_c ∝ exp(Σ_e θ_e f_e(x, c)). The experts f_e are log(p_c + ε); −mean_{j≤k} log(r_cj + d0) for each metric
     and k; log-probabilities of second opinions. The number of weights does not depend on the number of classes.
-    Fitting is convex. With the guard, θ ← aθ + (1−a)θ_temperature, where a grows from 0 to 1 with the paired
-    cross-validated log-likelihood gain over temperature scaling.
+    Every expert is first calibrated by a temperature of its own. In these units the weights are drawn to a prior that
+    adds up to little more than one: shares in proportion to 1 / loss² for the classifier, the neighbors in the last
+    metric (a quarter for the nearest, the rest for the largest k) and each second opinion; nothing for the neighbors
+    in other metrics. Fitting is convex, over weights of at least zero. With the guard, θ ← aθ + (1−a)θ_temperature,
+    where a grows from 0 to 1 with the paired cross-validated log-likelihood gain over temperature scaling.
 
     Examples
     --------
@@ -61,13 +67,14 @@ class PoolAggregator(Aggregator):
 
     default_n_neighbors: ClassVar[int] = 20
     uses_learned_metric: ClassVar[bool] = True
+    uses_opinions: ClassVar[bool] = True
     indexes_validation: ClassVar[bool] = True
 
     def __init__(
         self,
         *,
         neighbor_counts: Sequence[int] | None = None,
-        penalty: float = 1.0,
+        penalty: float = 10.0,
         guard: bool = True,
     ) -> None:
         self.neighbor_counts = neighbor_counts
@@ -94,15 +101,13 @@ class PoolAggregator(Aggregator):
         self.scales_ = {metric: DistanceScale.of(found) for metric, found in evidence.distances.items()}
         self.expert_names_ = self._names(evidence)
         tensor = centered(self._tensor(evidence))
-        self.scale_ = tensor.std(axis=(0, 1)) + 1e-12
-        tensor /= self.scale_
-        pooled = pool_weights(tensor, codes, penalty=penalty)
-        alone = pool_weights(tensor[:, :, :1], codes, penalty=penalty)
+        groups = self._groups(evidence)
+        pool = fit_pool(tensor, codes, groups, penalty=penalty)
         self.guard_weight_ = 1.0
         if self.guard:
-            self.guard_weight_ = guard_weight(tensor, codes, penalty=penalty, pooled=pooled, alone=alone)
-        self.theta_ = self.guard_weight_ * pooled
-        self.theta_[:1] += (1 - self.guard_weight_) * alone
+            self.guard_weight_ = guard_weight(tensor, codes, groups, penalty=penalty, start=pool)
+        self.scale_, self.prior_ = pool.scale, pool.prior
+        self.theta_ = self.guard_weight_ * pool.theta + (1 - self.guard_weight_) * pool.first_alone
         return self
 
     def predict_trust(self, evidence: Evidence) -> FloatArray:
@@ -146,6 +151,15 @@ class PoolAggregator(Aggregator):
     def _names(self, evidence: Evidence) -> list[str]:
         neighbors = [f"{k} nearest ({metric})" for metric in evidence.distances for k in self.counts_]
         return ["classifier", *neighbors, *evidence.opinions]
+
+    def _groups(self, evidence: Evidence) -> list[dict[int, float]]:
+        """Experts that the prior gives weight to, by position, with their share in the weight of their group."""
+        n_counts, n_opinions = len(self.counts_), len(evidence.opinions)
+        opinions = len(self.expert_names_) - n_opinions
+        largest = opinions - 1
+        smallest = opinions - n_counts
+        neighbors = {smallest: 0.25, largest: 0.75} if n_counts > 1 else {largest: 1.0}
+        return [{0: 1.0}, neighbors, *({opinions + i: 1.0} for i in range(n_opinions))]
 
     def _tensor(self, evidence: Evidence) -> FloatArray:
         """Evidence of all experts, shape (n, C, E)."""

@@ -41,6 +41,12 @@ class FitData:
         """Whether training rows vouch for themselves with out-of-sample probabilities."""
         return self.X_val is self.X
 
+    def all_rows(self) -> tuple[FloatArray, IntArray]:
+        """Training rows, followed by the validation rows where those are others; and their classes."""
+        if self.shared:
+            return self.X, self.codes
+        return np.concatenate([self.X, self.X_val]), np.concatenate([self.codes, self.codes_val])
+
 
 class TrustMethod(Savable, BaseEstimator, ABC):
     """A score of how far each prediction of a frozen classifier can be trusted.

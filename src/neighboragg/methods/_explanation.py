@@ -12,12 +12,14 @@ from neighboragg._optional import import_extra
 from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg.methods._row_values import RowValues
 
-__all__ = ["CLASSIFIER", "NEIGHBORS", "OPINIONS", "Explanation"]
+__all__ = ["CLASSIFIER", "LEARNED", "NEIGHBORS", "OPINIONS", "Explanation"]
 
 CLASSIFIER, NEIGHBORS, OPINIONS = "classifier", "neighbors", "second opinions"
 FAMILIARITY = "familiarity"
 # P-values up to which a row is called unlike, or hardly like, the rows seen.
 UNLIKE, HARDLY_LIKE = 0.01, 0.05
+# The metric of neighbors that are not shown.
+LEARNED = "learned metric"
 SHOWN_NEIGHBORS = 3
 # Differences in log odds below this are not worth a word.
 NEGLIGIBLE = 0.005
@@ -57,9 +59,9 @@ class Explanation:
     -----
     ``print(explanation)`` says it in words: for the classifier, the neighbors and the second opinions what they
     held, and by how much that raised or lowered the log odds of the predicted class against the next one; and whether
-    rows like this have been seen, which is no part of the trust unless shift was expected. An
-    expert may hold one thing and count the other way: experts that say nearly the same correct each other.
-    :meth:`to_frame` gives one line per row, class and expert.
+    rows like this have been seen, which is no part of the trust unless shift was expected. No weight of the pool is
+    negative: an expert who is for a class never lowers the trust in it. (The paper's network may weigh one against the
+    other, and then says so.) :meth:`to_frame` gives one line per row, class and expert.
     """
 
     classes: Array
@@ -167,9 +169,9 @@ class Explanation:
         return told if self.familiarity is None else [*told, _seen(float(self.familiarity[row]))]
 
     def _held_by_probabilities(self, row: int, said: Mapping[str, FloatArray | None]) -> tuple[str, float]:
-        """Words for what classifiers gave, and by how much they lean to the predicted class."""
+        """Words for what classifiers gave, and whether all lean to the predicted class (1) or to the next one (-1)."""
         predicted, other = self._pair(row)
-        words, leaning = [], 0.0
+        words, leanings = [], set()
         for name, proba in said.items():
             if proba is None:
                 return "its probabilities", 0.0
@@ -177,11 +179,11 @@ class Explanation:
             words.append(
                 f"{name} gives {self.classes[predicted]!s} {p:.2f} and {self.classes[other]!s} {q:.2f}".strip()
             )
-            leaning += float(p - q)
-        return "; ".join(words), leaning
+            leanings.add(float(np.sign(p - q)))
+        return "; ".join(words), leanings.pop() if len(leanings) == 1 else 0.0
 
     def _held_by_neighbors(self, row: int) -> tuple[str, float]:
-        """Words for the nearest rows of both classes, and which class is the nearer one."""
+        """Words for the nearest rows of both classes, and whether the predicted class is nearer: 1, or else -1."""
         pair = self._pair(row)
         nearest = [self.distances[row, c, 0] for c in pair]
         words = ", ".join(
@@ -193,7 +195,8 @@ class Explanation:
         here, there = (_mean_finite(self.distances[row, c]) for c in pair)
         if self.distances.shape[2] > 1:
             words += f"; {self.distances.shape[2]} nearest at {here:.3g} and {there:.3g} on average"
-        return words, 0.0 if here == there else float(np.sign(there - here))
+        leanings = {_sign(nearest[1], nearest[0]), _sign(there, here)}
+        return words, leanings.pop() if len(leanings) == 1 else 0.0
 
     def _effect(self, group: str, margin: float, leaning: float, row: int) -> str:
         one, label = group == CLASSIFIER, self.classes[self.predicted[row]]
@@ -202,8 +205,11 @@ class Explanation:
         if abs(margin) < NEGLIGIBLE:
             return "makes no difference" if one else "make no difference"
         verb = ("raise" if margin > 0 else "lower") + ("s" if one else "")
-        correction = ", to correct the others" if margin * leaning < 0 else ""
-        return f"{verb} the trust in {label!s} ({margin:+.2f}){correction}"
+        reason = ""
+        if margin * leaning < 0:
+            elsewhere = group == NEIGHBORS and any(LEARNED in expert for expert in self.experts)
+            reason = f", by the {LEARNED}" if elsewhere else ", to correct the others"
+        return f"{verb} the trust in {label!s} ({margin:+.2f}){reason}"
 
     def _nearest(self, row: int) -> list[tuple[str, list[str]]]:
         return [(str(self.classes[c]), self._neighbors(row, c) or ["none"]) for c in self._pair(row)]
@@ -239,6 +245,11 @@ def _seen(p: float) -> tuple[str, str, str]:
     likeness = "unlike the rows" if p <= UNLIKE else "hardly like rows" if p <= HARDLY_LIKE else "like rows"
     words = f"farther from its nearest rows than {1 - p:.1%} of the validation rows"
     return FAMILIARITY, words, f"{likeness} seen so far ({p:.3f})"
+
+
+def _sign(a: float, b: float) -> float:
+    """1 if the first is the larger, -1 if the second is, 0 if they are equal, infinite or not."""
+    return float(a > b) - float(a < b)
 
 
 def _mean_finite(distances: FloatArray) -> float:

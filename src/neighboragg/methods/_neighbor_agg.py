@@ -13,16 +13,16 @@ from neighboragg._validation import check_integer, check_real
 from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData, TrustMethod
-from neighboragg.methods._explanation import Explanation
+from neighboragg.methods._explanation import LEARNED, Explanation
 from neighboragg.methods._familiarity import Familiarity, discounted, strangeness
-from neighboragg.methods._second_opinions import fit_second_opinion, resolve_opinions
+from neighboragg.methods._second_opinions import KERNEL, fit_second_opinion, resolve_opinions
 from neighboragg.neighbors import ClasswiseNeighbors, dense_rows, learn_metric
 from neighboragg.persistence import require
 
 __all__ = ["NeighborAgg"]
 
 AGGREGATORS: dict[str, type[Aggregator]] = {"network": NetworkAggregator, "pool": PoolAggregator}
-FEATURES, LEARNED = "features", "learned metric"
+FEATURES = "features"
 # Class-wise distances held at a time while scoring: 2**23 values, 64 MB.
 SCORING_ELEMENTS = 2**23
 MOST_JUDGED = 3000
@@ -39,9 +39,12 @@ class NeighborAgg(TrustMethod):
         Neighbors per class. None takes the aggregator's own: 20 for the pool, 5 for the network.
     learned_metric : bool, default=True
         Look for neighbors in a learned linear map of the features too, if the aggregator uses it.
-    second_opinions : None, "auto" or list of classifiers, default=None
-        Other classifiers whose log-probabilities join the pool. "auto" takes a random forest and
-        gradient boosting.
+    effort : {"fast", "balanced", "best"}, default="balanced"
+        Computation that goes into second opinions of ours, which join the pool: none; a kernel classifier; or a
+        kernel classifier with twice the landmarks, a random forest, extremely randomized trees and gradient boosting.
+    second_opinions : "auto", None or list, default="auto"
+        Whose log-probabilities join the pool. "auto": those that `effort` stands for. A list takes their place: of
+        classifiers, and of "kernel", "forest", "extra trees" and "boosting". None: nobody's.
     density_filter : float, default=0.0
         Share of each class to drop from the reference rows, those with the largest distance to their 10th
         neighbor in the class.
@@ -104,7 +107,8 @@ class NeighborAgg(TrustMethod):
         *,
         n_neighbors: int | None = None,
         learned_metric: bool = True,
-        second_opinions: str | Sequence[Any] | None = None,
+        effort: str = "balanced",
+        second_opinions: str | Sequence[Any] | None = "auto",
         density_filter: float = 0.0,
         metric: str = "euclidean",
         expect_shift: bool = False,
@@ -115,6 +119,7 @@ class NeighborAgg(TrustMethod):
         self.aggregator = aggregator
         self.n_neighbors = n_neighbors
         self.learned_metric = learned_metric
+        self.effort = effort
         self.second_opinions = second_opinions
         self.density_filter = density_filter
         self.metric = metric
@@ -266,7 +271,12 @@ class NeighborAgg(TrustMethod):
         share = check_real(self.density_filter, "density_filter", owner, low=0, high=1, closed="left")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         keep = dense_rows(data.X, data.codes, share=share, n_jobs=self.n_jobs)
-        judged = self._judged_rows(data, seed)
+        opinions = resolve_opinions(
+            self.second_opinions, effort=self.effort, random_state=seed, n_jobs=self.n_jobs
+        )
+        opinions = opinions if self.aggregator_.uses_opinions else []
+        learns_a_map = self._uses_learned_metric(data) or any(name == KERNEL for name, _ in opinions)
+        judged = self._judged_rows(data, seed, learns_a_map)
         self.components_ = self._learn_components(data, judged, seed)
         exclude = self._index_reference(data, np.flatnonzero(keep), k)[judged]
         distances = self._distances(data.X_val[judged], data.n_classes, exclude)
@@ -275,17 +285,10 @@ class NeighborAgg(TrustMethod):
             data.proba_val[judged].argmax(axis=1),
             data.n_classes,
         )
-        fitted = [
-            fit_second_opinion(name, estimator, data)
-            for name, estimator in resolve_opinions(
-                self.second_opinions, random_state=seed, n_jobs=self.n_jobs
-            )
-        ]
+        fitted = [fit_second_opinion(name, estimator, data, judged) for name, estimator in opinions]
         self.opinions_ = [opinion for opinion, _ in fitted]
         evidence = Evidence(
-            data.proba_val[judged],
-            distances,
-            {opinion.name: said.take(judged) for opinion, said in fitted},
+            data.proba_val[judged], distances, {opinion.name: said for opinion, said in fitted}
         )
         self.aggregator_.fit(evidence, data.codes_val[judged])
 
@@ -323,7 +326,7 @@ class NeighborAgg(TrustMethod):
         return Evidence(
             proba,
             self._distances(X, proba.shape[1], self._reference_ids(left_out)),
-            {opinion.name: opinion.ask(X) for opinion in self.opinions_},
+            {opinion.name: opinion.ask(X, left_out) for opinion in self.opinions_},
         )
 
     def _distances(
@@ -365,15 +368,14 @@ class NeighborAgg(TrustMethod):
         wanted = self.learned_metric and self.aggregator_.uses_learned_metric
         return wanted and len(np.unique(data.codes)) > 1 and data.X.shape[1] > 1
 
-    def _judged_rows(self, data: FitData, seed: int) -> IntArray:
+    def _judged_rows(self, data: FitData, seed: int, learns_a_map: bool) -> IntArray:
         """Validation rows to fit the aggregator on.
 
         The pool has a handful of weights, which more than some thousand rows do not move. Where validation rows
-        are training rows too, those shown to the learned metric are left out: it looks better on them than on
-        others.
+        are training rows too, those shown to a learned map are left out: it looks better on them than on others.
         """
         n = most = len(data.X_val)
-        if data.shared and self._uses_learned_metric(data) and n >= 4:
+        if data.shared and learns_a_map and n >= 4:
             most = n // 2
         if self.aggregator_.indexes_validation:
             most = min(most, MOST_JUDGED)

@@ -2,32 +2,63 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from neighboragg._typing import FloatArray, IntArray
+from neighboragg._validation import check_choice
 from neighboragg.aggregators import Opinion
 from neighboragg.crossfit import cross_fit, fit_out_of_bag, spread_columns
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData
+from neighboragg.methods._kernel_ridge import KernelRidge, LinearMap, fit_kernel_ridge, learn_gradient_map
 from neighboragg.persistence import Stored
 
-__all__ = ["SecondOpinion", "fit_second_opinion", "resolve_opinions"]
+__all__ = ["EFFORTS", "KERNEL", "SecondOpinion", "fit_second_opinion", "resolve_opinions"]
 
-# Votes of exactly zero are common in a forest and must not veto a class; boosting is smooth.
-VOTE_FLOOR, SMOOTH_FLOOR = 1e-2, 1e-4
+
+@dataclass(frozen=True)
+class Effort:
+    """Which second opinions are asked for, and how many rows stand for all in the kernel."""
+
+    opinions: tuple[str, ...]
+    n_landmarks: int = 500
+
+
+KERNEL = "kernel"
+#: How much computation goes into second opinions.
+EFFORTS = {
+    "fast": Effort(()),
+    "balanced": Effort((KERNEL,)),
+    "best": Effort((KERNEL, "forest", "extra trees", "boosting"), n_landmarks=1000),
+}
+NAMES = EFFORTS["best"].opinions
+# Votes of exactly zero are common in a forest, and a kernel may answer less than that: neither must veto a class.
+# Boosting is smooth.
+KERNEL_FLOOR, VOTE_FLOOR, SMOOTH_FLOOR = 2e-2, 1e-2, 1e-4
 # Trees see single precision, and sums must fit in it; what is farther out is on the same side of every split.
 LARGEST_FEATURE = 1e30
 
 
+class SecondOpinion(Protocol):
+    """Somebody else's opinion on the class of rows."""
+
+    @property
+    def name(self) -> str:
+        """What the expert is called."""
+
+    def ask(self, X: FloatArray, left_out: IntArray) -> Opinion:
+        """Its opinion on rows; `left_out` has the position of those that are rows of fit, else -1."""
+
+
 @dataclass(frozen=True)
-class SecondOpinion(Stored):
+class ClassifierOpinion(Stored):
     """A fitted classifier, its name, and how its probabilities enter the pool."""
 
     name: str
@@ -35,63 +66,113 @@ class SecondOpinion(Stored):
     floor: float
     n_classes: int
 
-    def ask(self, X: FloatArray) -> Opinion:
-        """Its opinion on new rows."""
+    def ask(self, X: FloatArray, left_out: IntArray) -> Opinion:
+        """Its opinion on rows; those of fit are not left out."""
         proba = spread_columns(
             self.estimator.predict_proba(_limited(X)), self.estimator.classes_, self.n_classes
         )
         return Opinion(proba, self.floor)
 
 
+@dataclass(frozen=True)
+class KernelOpinion(Stored):
+    """Kernel ridge, and the classes of the rows it was fitted on."""
+
+    name: str
+    model: KernelRidge
+    codes: IntArray
+
+    def ask(self, X: FloatArray, left_out: IntArray) -> Opinion:
+        """Its opinion on rows, each without itself."""
+        own_codes = np.where(left_out < 0, -1, self.codes[left_out])
+        return Opinion(self.model.predict_proba(X, own_codes), KERNEL_FLOOR)
+
+
 def resolve_opinions(
-    second_opinions: str | Sequence[Any] | None, *, random_state: int, n_jobs: int | None
+    second_opinions: str | Sequence[Any] | None, *, effort: str, random_state: int, n_jobs: int | None
 ) -> list[tuple[str, Any]]:
-    """Names and unfitted estimators that a user's choice stands for."""
-    if second_opinions is None:
-        return []
+    """Names, and unfitted estimators or settings of the kernel, that a user's choice stands for."""
+    check_choice(effort, "effort", "NeighborAgg", choices=EFFORTS)
     if isinstance(second_opinions, str):
         if second_opinions != "auto":
             raise InvalidParameterError(
-                "The 'second_opinions' parameter of NeighborAgg must be None, 'auto' or a list of classifiers. "
-                f"Got {second_opinions!r} instead."
+                "The 'second_opinions' parameter of NeighborAgg must be 'auto', None or a list of classifiers and "
+                f"names. Got {second_opinions!r} instead.\nHint: a list of one is [{second_opinions!r}]."
             )
-        return [
-            (
-                "forest",
-                RandomForestClassifier(oob_score=True, random_state=random_state, n_jobs=n_jobs),
-            ),
-            (
-                "boosting",
-                HistGradientBoostingClassifier(early_stopping=False, random_state=random_state),
-            ),
-        ]
-    named = []
-    for position, estimator in enumerate(second_opinions):
-        if not hasattr(estimator, "predict_proba") and not hasattr(type(estimator), "predict_proba"):
-            raise InvalidParameterError(
-                f"Second opinion {position} of NeighborAgg must be a classifier with predict_proba. "
-                f"Got {estimator!r} instead."
-            )
-        if isinstance(estimator, FrozenEstimator):
-            raise InvalidParameterError(
-                f"Second opinion {position} of NeighborAgg is frozen, but second opinions are fitted here, on "
-                "training rows only.\nHint: pass the classifier itself."
-            )
-        named.append((f"{type(estimator).__name__} #{position + 1}", clone(estimator)))
+        second_opinions = EFFORTS[effort].opinions
+    ours = {
+        KERNEL: Kernel(EFFORTS[effort].n_landmarks, random_state),
+        "forest": RandomForestClassifier(random_state=random_state, n_jobs=n_jobs),
+        "extra trees": ExtraTreesClassifier(bootstrap=True, random_state=random_state, n_jobs=n_jobs),
+        "boosting": HistGradientBoostingClassifier(early_stopping=False, random_state=random_state),
+    }
+    named: list[tuple[str, Any]] = []
+    for position, wanted in enumerate(second_opinions or ()):
+        if isinstance(wanted, str) and wanted in ours:
+            if wanted in dict(named):
+                raise InvalidParameterError(
+                    f"Second opinion {position} of NeighborAgg, {wanted!r}, is there twice."
+                )
+            named.append((wanted, ours[wanted]))
+        else:
+            named.append((f"{type(wanted).__name__} #{position + 1}", _checked(wanted, position)))
     return named
 
 
-def fit_second_opinion(name: str, estimator: Any, data: FitData) -> tuple[SecondOpinion, Opinion]:
-    """Fit one classifier; return it with its out-of-sample opinion on the validation rows.
+def _checked(estimator: Any, position: int) -> Any:
+    """A copy of a user's classifier."""
+    if not hasattr(estimator, "predict_proba") and not hasattr(type(estimator), "predict_proba"):
+        raise InvalidParameterError(
+            f"Second opinion {position} of NeighborAgg must be a classifier with predict_proba, or one of "
+            f"{', '.join(map(repr, NAMES))}. Got {estimator!r} instead."
+        )
+    if isinstance(estimator, FrozenEstimator):
+        raise InvalidParameterError(
+            f"Second opinion {position} of NeighborAgg is frozen, but second opinions are fitted here, on "
+            "training rows only.\nHint: pass the classifier itself."
+        )
+    return clone(estimator)
 
-    A bagged ensemble is fitted on training and validation rows and asked out of bag. Any other classifier is
-    fitted on the training rows; where those are the validation rows too, it is asked out of fold.
+
+@dataclass(frozen=True)
+class Kernel:
+    """Settings of the kernel's opinion."""
+
+    n_landmarks: int
+    seed: int
+
+    def fit(self, name: str, data: FitData, judged: IntArray) -> tuple[KernelOpinion, Opinion]:
+        """Fit on training and validation rows, the map only on those that are not judged."""
+        X, codes = data.all_rows()
+        rows = np.setdiff1d(np.arange(len(data.X)), judged) if data.shared else np.arange(len(data.X))
+        if len(np.unique(data.codes[rows])) > 1:
+            space = learn_gradient_map(data.X[rows], data.codes[rows], data.n_classes, seed=self.seed)
+        else:
+            space = LinearMap.scaling(X)
+        at = judged + len(codes) - len(data.codes_val)
+        model, proba = fit_kernel_ridge(
+            X, codes, data.n_classes, at, space=space, n_landmarks=self.n_landmarks, seed=self.seed
+        )
+        return KernelOpinion(name, model, codes), Opinion(proba, KERNEL_FLOOR)
+
+
+def fit_second_opinion(
+    name: str, estimator: Any, data: FitData, judged: IntArray
+) -> tuple[SecondOpinion, Opinion]:
+    """Fit one classifier; return it with its out-of-sample opinion on those of the validation rows that are judged.
+
+    The kernel and bagged ensembles are fitted on training and validation rows, and asked without the row, or out of
+    bag. Any other classifier is fitted on the training rows; where those are the validation rows too, it is asked out
+    of fold.
     """
+    if isinstance(estimator, Kernel):
+        return estimator.fit(name, data, judged)
     if _votes_out_of_bag(estimator):
-        return _fit_out_of_bag(name, estimator, data)
-    proba = _out_of_fold(estimator, data) if data.shared else None
-    opinion = SecondOpinion(name, _fitted(estimator, data.X, data.codes), SMOOTH_FLOOR, data.n_classes)
-    return opinion, opinion.ask(data.X_val) if proba is None else Opinion(proba, SMOOTH_FLOOR)
+        return _fit_out_of_bag(name, estimator, data, judged)
+    opinion = ClassifierOpinion(name, _fitted(estimator, data.X, data.codes), SMOOTH_FLOOR, data.n_classes)
+    if data.shared:
+        return opinion, Opinion(_out_of_fold(estimator, data)[judged], SMOOTH_FLOOR)
+    return opinion, opinion.ask(data.X_val[judged], np.full(len(judged), -1))
 
 
 def _votes_out_of_bag(estimator: Any) -> bool:
@@ -99,11 +180,12 @@ def _votes_out_of_bag(estimator: Any) -> bool:
     return "oob_score" in params and bool(params.get("bootstrap", True))
 
 
-def _fit_out_of_bag(name: str, estimator: Any, data: FitData) -> tuple[SecondOpinion, Opinion]:
-    X = data.X if data.shared else np.concatenate([data.X, data.X_val])
-    codes = data.codes if data.shared else np.concatenate([data.codes, data.codes_val])
+def _fit_out_of_bag(
+    name: str, estimator: Any, data: FitData, judged: IntArray
+) -> tuple[ClassifierOpinion, Opinion]:
+    X, codes = data.all_rows()
     votes = fit_out_of_bag(estimator, _limited(X), codes, data.n_classes).proba[-len(data.X_val) :]
-    return SecondOpinion(name, estimator, VOTE_FLOOR, data.n_classes), Opinion(votes, VOTE_FLOOR)
+    return ClassifierOpinion(name, estimator, VOTE_FLOOR, data.n_classes), Opinion(votes[judged], VOTE_FLOOR)
 
 
 def _out_of_fold(estimator: Any, data: FitData) -> FloatArray:

@@ -1,0 +1,251 @@
+"""Kernel ridge classification on landmarks: one factorization for all ridges, leave-one-out in closed form."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+
+from neighboragg._threads import ONE_THREAD
+from neighboragg._typing import FloatArray, IntArray
+from neighboragg.persistence import Stored
+
+__all__ = ["KernelRidge", "LinearMap", "fit_kernel_ridge", "learn_gradient_map"]
+
+RIDGES = (1e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
+# Added to the similarities of the landmarks with themselves, which may repeat.
+JITTER = 1e-6
+# In units of the median row; squares of what is farther would drown all else.
+LARGEST_REACH = 1e4
+# The root of a difference of products has half its digits, unless it stays away from zero.
+SMALLEST_DISTANCE = 1e-3
+# A row that decides its own answer alone has no answer without itself.
+LARGEST_LEVERAGE = 1 - 1e-6
+# Similarities held at a time: 2**22 values, 32 MB.
+BLOCK_ELEMENTS = 2**22
+# The map is learned from some of the rows, and gradients are taken at fewer.
+GRADIENT_STEPS, GRADIENT_LANDMARKS, FITTED_ROWS, GRADIENT_ROWS = 2, 500, 6000, 1000
+# Wider rows are first turned to their principal axes: the cost of a map is cubic in its columns.
+MOST_COLUMNS = 128
+
+
+@dataclass(frozen=True)
+class LinearMap(Stored):
+    """Rows around zero and of common size, then turned and stretched; made by :meth:`scaling`."""
+
+    center: FloatArray
+    spread: float
+    matrix: FloatArray
+
+    @classmethod
+    def scaling(cls, X: FloatArray) -> "LinearMap":
+        """Only the common size, learned from rows: their median, and their median reach around it."""
+        center = np.median(X.astype(np.float64), axis=0)
+        reach = np.abs(X - center).max(axis=1)
+        spread = float(np.median(reach)) or float(reach.max()) or 1.0
+        return cls(center, spread, np.eye(X.shape[1]))
+
+    def followed_by(self, matrix: FloatArray) -> "LinearMap":
+        """This map, then a matrix."""
+        return LinearMap(self.center, self.spread, self.matrix @ matrix)
+
+    def apply(self, X: FloatArray) -> FloatArray:
+        """Mapped rows in double precision; bounded, however far out a row is."""
+        scaled = np.clip((X - self.center) / self.spread, -LARGEST_REACH, LARGEST_REACH)
+        return np.asarray(scaled @ self.matrix)
+
+
+@dataclass(frozen=True)
+class KernelRidge(Stored):
+    """A kernel ridge classifier as :func:`fit_kernel_ridge` makes it.
+
+    Parameters
+    ----------
+    space : LinearMap
+        From rows to the space whose distances matter.
+    width : float
+        w of the Laplace kernel exp(−r / w).
+    landmarks : ndarray of shape (m, d)
+        Rows of fit, mapped, which the kernel compares with.
+    prior : ndarray of shape (C,)
+        Share of each class.
+    coefficients : ndarray of shape (m, C)
+    root : ndarray of shape (m, m)
+        The leverage of a row of fit is the squared length of its similarities times this.
+    """
+
+    space: LinearMap
+    width: float
+    landmarks: FloatArray
+    prior: FloatArray
+    coefficients: FloatArray
+    root: FloatArray
+
+    def predict_proba(self, X: FloatArray, own_codes: IntArray) -> FloatArray:
+        """Probabilities, shape (n, C); `own_codes` has the class of a row of fit, which is left out, else -1."""
+        scores = np.empty((len(X), len(self.prior)))
+        with ONE_THREAD:
+            for rows in _blocks(len(X), len(self.landmarks)):
+                near = laplace_kernel(self.space.apply(X[rows]), self.landmarks, self.width)
+                found = near @ self.coefficients
+                own = own_codes[rows] >= 0
+                if own.any():
+                    leverage = ((near[own] @ self.root) ** 2).sum(axis=1)
+                    target = one_hot(own_codes[rows][own], self.prior)
+                    found[own] = without_itself(found[own], leverage, target)
+                scores[rows] = found
+        return as_probabilities(self.prior + scores)
+
+
+def fit_kernel_ridge(
+    X: FloatArray,
+    codes: IntArray,
+    n_classes: int,
+    judged: IntArray,
+    *,
+    space: LinearMap,
+    n_landmarks: int,
+    seed: int,
+) -> tuple[KernelRidge, FloatArray]:
+    """Fit on all rows; return the classifier, and what it says of the `judged` rows without themselves.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    codes : ndarray of shape (n,)
+        Class of each row.
+    n_classes : int
+    judged : ndarray of int
+        Rows whose leave-one-out Brier score chooses the ridge.
+    space : LinearMap
+    n_landmarks : int
+        Rows that stand for all in the kernel; with as many as there are rows, nothing is left out.
+    seed : int
+        Of the choice of landmarks.
+
+    Returns
+    -------
+    classifier : KernelRidge
+    proba : ndarray of shape (len(judged), n_classes)
+
+    Notes
+    -----
+    With similarities K (n × m) to the landmarks and L (m × m) among them, the answers are
+    K (K'K + ridge · L)⁻¹ K'Y for labels Y of 0 and 1 less their shares. The generalized eigenvectors of K'K and L
+    solve it for every ridge at once, and give the leverages h with which the answer f_i to a row becomes
+    (f_i − h_i y_i) / (1 − h_i) without that row. The kernel is as wide as the median distance to a landmark.
+    """
+    prior = np.bincount(codes, minlength=n_classes) / len(codes)
+    chosen = np.random.default_rng(seed).permutation(len(X))[:n_landmarks]
+    with ONE_THREAD:
+        landmarks = space.apply(X[chosen])
+        width = float(np.median(distances_between(landmarks, landmarks))) or 1.0
+        gram, pull = np.zeros((len(chosen), len(chosen))), np.zeros((len(chosen), n_classes))
+        for rows in _blocks(len(X), len(chosen)):
+            near = laplace_kernel(space.apply(X[rows]), landmarks, width)
+            gram += near.T @ near
+            pull += near.T @ one_hot(codes[rows], prior)
+        among = laplace_kernel(landmarks, landmarks, width) + JITTER * np.eye(len(chosen))
+        values, vectors = eigh(gram, among)
+        values, pull = np.maximum(values, 0), vectors.T @ pull
+        basis = laplace_kernel(space.apply(X[judged]), landmarks, width) @ vectors
+        target, squares = one_hot(codes[judged], prior), basis**2
+        shrinkages = [1 / (values + ridge) for ridge in RIDGES]
+        answers = [
+            without_itself(basis @ (pull * shrinkage[:, None]), squares @ shrinkage, target)
+            for shrinkage in shrinkages
+        ]
+        best = int(np.argmin([((answer - target) ** 2).sum() for answer in answers]))
+        model = KernelRidge(
+            space,
+            width,
+            landmarks,
+            prior,
+            vectors @ (pull * shrinkages[best][:, None]),
+            vectors * np.sqrt(shrinkages[best]),
+        )
+    return model, as_probabilities(prior + answers[best])
+
+
+def learn_gradient_map(X: FloatArray, codes: IntArray, n_classes: int, *, seed: int) -> LinearMap:
+    """A map that stretches the directions in which the classes change, learned from rows of several classes.
+
+    Notes
+    -----
+    Fits a kernel ridge classifier, maps rows by the root of the mean outer product of its gradients, and again: a
+    recursive feature machine (Radhakrishnan et al., "Mechanism for feature learning in neural networks and
+    backpropagation-free machine learning models", Science 2024).
+    """
+    rng = np.random.default_rng(seed)
+    some = rng.permutation(len(X))[:FITTED_ROWS]
+    X, codes = X[some], codes[some]
+    space = LinearMap.scaling(X)
+    with ONE_THREAD:
+        if X.shape[1] > MOST_COLUMNS:
+            space = space.followed_by(principal_axes(space.apply(X[:GRADIENT_ROWS]), MOST_COLUMNS))
+        for _ in range(GRADIENT_STEPS):
+            judged = rng.permutation(len(X))[:GRADIENT_ROWS]
+            model, _ = fit_kernel_ridge(
+                X, codes, n_classes, judged, space=space, n_landmarks=GRADIENT_LANDMARKS, seed=seed
+            )
+            space = space.followed_by(_root_of_gradients(model, space.apply(X[judged])))
+    return space
+
+
+def _root_of_gradients(model: KernelRidge, rows: FloatArray) -> FloatArray:
+    """Root of the mean outer product of the gradients at mapped rows, of unit mean variance."""
+    near = laplace_kernel(rows, model.landmarks, model.width) / distances_between(rows, model.landmarks)
+    outer = np.zeros((rows.shape[1], rows.shape[1]))
+    for coefficients in model.coefficients.T:
+        weight = near * coefficients
+        slope = weight.sum(axis=1, keepdims=True) * rows - weight @ model.landmarks
+        outer += slope.T @ slope
+    size = np.trace(outer) / len(outer)
+    if size <= 0:
+        return np.eye(len(outer))
+    values, vectors = np.linalg.eigh(outer / size)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)
+
+
+def principal_axes(rows: FloatArray, n_axes: int) -> FloatArray:
+    """The first principal axes of rows, as columns."""
+    return np.asarray(np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][:n_axes].T)
+
+
+def laplace_kernel(A: FloatArray, B: FloatArray, width: float) -> FloatArray:
+    """exp(−r / width) for every pair of rows."""
+    exponents = distances_between(A, B)
+    exponents /= -width
+    return np.exp(exponents, out=exponents)
+
+
+def distances_between(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Distances between all pairs of rows, none below :data:`SMALLEST_DISTANCE` or so."""
+    squared = (-2 * A) @ B.T
+    squared += (A**2).sum(axis=1)[:, None]
+    squared += (B**2).sum(axis=1)
+    np.maximum(squared, 0, out=squared)
+    squared += SMALLEST_DISTANCE**2
+    return np.sqrt(squared, out=squared)
+
+
+def one_hot(codes: IntArray, prior: FloatArray) -> FloatArray:
+    """1 for the class of each row and 0 for the others, less the share of each class."""
+    return np.eye(len(prior))[codes] - prior
+
+
+def without_itself(fitted: FloatArray, leverage: FloatArray, target: FloatArray) -> FloatArray:
+    """What the answers would be had each row been left out of the fit."""
+    own = np.minimum(leverage, LARGEST_LEVERAGE)[:, None]
+    return (fitted - own * target) / (1 - own)
+
+
+def as_probabilities(scores: FloatArray) -> FloatArray:
+    """Scores that sum to one, without those below zero."""
+    positive = np.maximum(scores, 0)
+    return positive / positive.sum(axis=1, keepdims=True)
+
+
+def _blocks(n_rows: int, n_landmarks: int) -> Iterator[slice]:
+    size = max(1, BLOCK_ELEMENTS // n_landmarks)
+    return (slice(start, start + size) for start in range(0, n_rows, size))
