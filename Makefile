@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --quiet
 
-.PHONY: demo test check browser bench clean
+.PHONY: demo test test-torch check browser bench clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -26,6 +26,16 @@ demo: $(VENV)/.demo
 
 test: check browser
 	@$(BIN)/python -m pytest -n auto --cov --cov-report=term
+
+# Apart from `test`, as PyTorch is a large download.
+test-torch: $(VENV)/.torch
+	@$(BIN)/python -m pytest -n auto tests/torch_networks src/neighboragg/torch \
+	  --cov=neighboragg.torch --cov-branch --cov-config=/dev/null --cov-fail-under=95 --cov-report=term
+
+$(VENV)/.torch: $(VENV)/.dev
+	@echo "Installing PyTorch ..."
+	@$(PIP) --group torch
+	@touch $@
 
 # The review page is tested in a real browser: the one at hand, or Debian's where it may be installed.
 browser:

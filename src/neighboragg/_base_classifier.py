@@ -14,6 +14,8 @@ from neighboragg.exceptions import InvalidParameterError
 __all__ = [
     "check_classifier",
     "check_same_classes",
+    "gives_vectors",
+    "is_frozen",
     "parts_of",
     "preprocessing_of",
     "unfrozen",
@@ -23,7 +25,7 @@ __all__ = [
 
 def check_classifier(estimator: Any, owner: str, *, refitted: bool = False) -> None:
     """Raise unless `estimator` gives probabilities and can be fitted, or is frozen and need not be `refitted`."""
-    frozen = [part for part in (estimator, *parts_of(estimator)) if isinstance(part, FrozenEstimator)]
+    frozen = [part for part in (estimator, *parts_of(estimator)) if is_frozen(part)]
     if refitted and any(hasattr(part, "predict") for part in frozen):
         which = (
             "is frozen" if frozen[0] is estimator else f"is a {type(estimator).__name__} with a frozen part"
@@ -51,6 +53,16 @@ def check_same_classes(estimator: Any, classes: Array, owner: str) -> None:
         )
 
 
+def is_frozen(estimator: Any) -> bool:
+    """Whether it is trained already, and not to be fitted again."""
+    return isinstance(estimator, FrozenEstimator) or getattr(estimator, "is_frozen", False) is True
+
+
+def gives_vectors(estimator: Any) -> bool:
+    """Whether one pass through it, by `embed`, gives probabilities and vectors of rows that may be of any kind."""
+    return hasattr(unfrozen(estimator), "embed")
+
+
 def unfrozen(estimator: Any) -> Any:
     """The estimator itself, where it is frozen."""
     while isinstance(estimator, FrozenEstimator):
@@ -75,8 +87,10 @@ def _estimators_in(value: Any) -> Iterator[Any]:
 
 
 def preprocessing_of(estimator: Any) -> Any:
-    """The steps before the classifier, if it is a Pipeline that has some."""
+    """What makes vectors inside the classifier: the steps before the last of a Pipeline, or all of a network."""
     inner = unfrozen(estimator)
+    if gives_vectors(inner):
+        return inner
     return inner[:-1] if isinstance(inner, Pipeline) and len(inner.steps) > 1 else None
 
 

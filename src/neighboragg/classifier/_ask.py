@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from neighboragg._base_classifier import preprocessing_of, unfrozen
+from neighboragg._base_classifier import gives_vectors, preprocessing_of, unfrozen
 from neighboragg._row_selection import take_rows
 from neighboragg._typing import Array, FloatArray
 
@@ -47,7 +47,7 @@ class Answer:
     proba : ndarray of shape (n, n_classes)
         Exactly what `predict_proba` returns.
     inputs : array-like, data frame or sparse matrix
-        The rows after the preprocessing of a Pipeline, or as they came.
+        The rows after the preprocessing of a Pipeline, the embeddings of a network, or the rows as they came.
     """
 
     labels: Array | None
@@ -61,6 +61,10 @@ def ask(estimator: Any, X: Any, *, labels: bool = True) -> Answer:
     Labels are those of `predict`, always. They are taken from the probabilities where `predict` is known to do
     so; any other classifier is asked for both, after its preprocessing has been run once.
     """
+    if gives_vectors(estimator):
+        network = unfrozen(estimator)
+        found = network.embed(X)
+        return Answer(network.classes_[found.proba.argmax(axis=1)], found.proba, found.embeddings)
     preprocessing = preprocessing_of(estimator)
     if preprocessing is None:
         return Answer(*_labels_and_proba(estimator, X, labels), X)

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -16,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from neighboragg._base_classifier import (
     check_classifier,
     check_same_classes,
+    gives_vectors,
+    is_frozen,
     preprocessing_of,
     weight_parameter,
 )
@@ -66,6 +67,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     ----------
     estimator : classifier with `predict_proba`
         Fitted in :meth:`fit`, or taken as it is when wrapped in :class:`sklearn.frozen.FrozenEstimator`.
+        A network is wrapped in :class:`neighboragg.torch.TorchClassifier`.
     method : TrustMethod, default=None
         How trust is computed; None means :class:`~neighboragg.methods.NeighborAgg` with its defaults.
     features : "auto", "passthrough", transformer or callable, default="auto"
@@ -179,7 +181,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         if X_val is not None or y_val is not None:
             with self._refusal_explained(X):
                 self._fit_with_validation(X, labels, weight, X_val, y_val)
-        elif isinstance(self.estimator, FrozenEstimator):
+        elif is_frozen(self.estimator):
             raise InvalidInputError(
                 f"{type(self).__name__} got a frozen classifier but no X_val and y_val. Probabilities on the rows "
                 "it was trained on are over-confident, so trust cannot be learned from them.\n"
@@ -458,6 +460,11 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             Save the classifier too, by skops. If False, pass it to :func:`neighboragg.load` again.
         """
         check_is_fitted(self, "method_")
+        if include_estimator and gives_vectors(self.estimator_):
+            raise InvalidParameterError(
+                f"The network of this {type(self).__name__} is code, which is never stored.\n"
+                "Hint: save(path, include_estimator=False), and load(path, estimator=TorchClassifier(module))."
+            )
         write_object(path, self, omit=() if include_estimator else ("estimator", "estimator_"))
 
     def _saved_state(self) -> dict[str, Any]:
@@ -500,15 +507,17 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         owner = type(self).__name__
         if y is None:
             raise InvalidInputError(f"{owner} requires y to be passed, but the target y is None.")
-        validate_data(self, X, skip_check_array=True)
         labels = check_labels(y, "y", owner)
+        check_classifier(self.estimator, owner)
+        if gives_vectors(self.estimator):
+            return labels
+        validate_data(self, X, skip_check_array=True)
         if X.shape[0] != len(labels):
             raise InvalidInputError(
                 f"X and y passed to {owner} must have the same number of rows. "
                 f"Got {X.shape[0]} and {len(labels)}."
             )
         refuse_labels_as_column(X, labels, owner)
-        check_classifier(self.estimator, owner)
         return labels
 
     def _fit_with_validation(
@@ -543,12 +552,11 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         self._fit_method(X, labels, proba=proba)
 
     def _fit_estimator(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
-        if isinstance(self.estimator, FrozenEstimator):
+        if is_frozen(self.estimator):
             self.estimator_ = self.estimator
         else:
             params = {} if weight is None else {weight_parameter(self.estimator, type(self).__name__): weight}
             self.estimator_ = clone(self.estimator).fit(X, labels, **params)
-        self.classes_ = np.asarray(getattr(self.estimator_, "classes_", np.unique(labels)))
 
     def _fit_method(
         self,
@@ -571,6 +579,8 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         if X_val is not None:
             said = ask(self.estimator_, X_val, labels=False)
             proba, vectors_val = said.proba, self._vectors(X_val, said.inputs)
+        # Now: a network knows its classes when it has run.
+        self.classes_ = np.asarray(getattr(self.estimator_, "classes_", np.unique(labels)))
         self.method_ = clone(method).fit(
             vectors,
             labels,
@@ -603,6 +613,8 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return self._check_columns(X)
 
     def _as_rows(self, X: Any) -> Any:
+        if gives_vectors(self.estimator):
+            return X  # in whatever form the network takes it
         # The first step of a Pipeline may know what to do with a column of vectors.
         return as_rows(X, type(self).__name__, keep_vectors=preprocessing_of(self.estimator) is not None)
 
@@ -612,6 +624,8 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return refusal_explained(X, "X", type(self).__name__, needs_numbers(self.estimator))
 
     def _check_columns(self, X: Any) -> Any:
+        if gives_vectors(self.estimator):
+            return X
         X = self._as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return X

@@ -33,6 +33,8 @@ class Vectorizer(Stored):
     def fit_represent(self, X: Any, y: Array | None, preprocessing: Any = None) -> RowVectors:
         """The same, with the terms of texts."""
         self.columns = _column_names(X)
+        if self.kind == "auto" and hasattr(preprocessing, "embed"):
+            return self.represent(preprocessing.embed(X).embeddings)
         if self.kind == "auto":
             self.transformer = TabularFeatures(standardize=preprocessing is None)
             return self.transformer.fit_represent(X if preprocessing is None else preprocessing.transform(X))
@@ -50,9 +52,11 @@ class Vectorizer(Stored):
 
     def represent(self, X: Any) -> RowVectors:
         """Vectors and terms of new rows, which any preprocessing has been applied to."""
-        if self.kind == "auto":
+        if self.kind == "auto" and self.transformer is not None:
             rows: RowVectors = self.transformer.represent(X)
             return RowVectors(check_rows(rows.vectors, "transformed X", "features"), rows.terms)
+        if self.kind == "auto":
+            return RowVectors(check_rows(X, "the embeddings of the network", "features"), None)
         if self.kind == "passthrough":
             return RowVectors(check_rows(X, "X", "features='passthrough'"), None)
         if self.function is not None:

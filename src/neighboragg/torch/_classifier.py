@@ -1,0 +1,189 @@
+"""TorchClassifier: a trained network as a frozen scikit-learn classifier that also gives its embeddings."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from neighboragg._typing import Array, FloatArray
+from neighboragg._validation import check_labels
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.torch._batches import refuse_shuffled
+from neighboragg.torch._embed import Embedded, run_network
+from neighboragg.torch._layers import PENULTIMATE
+from neighboragg.torch._outputs import to_proba
+
+__all__ = ["TorchClassifier"]
+
+
+class TorchClassifier(ClassifierMixin, BaseEstimator):
+    """A trained network as a classifier, whose vectors are its embeddings.
+
+    It is frozen: nothing here trains the network. Pass it to :class:`~neighboragg.TrustedClassifier` with training
+    and validation rows; each batch then goes through the network once, for probabilities and embeddings.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        As for :func:`embed`.
+    classes : sequence, default=None
+        Class of each output of the network; numbers from 0 by default.
+    layer : str, default=None
+        Layer whose output is the embedding; by default the input of the last linear layer.
+    output, batch_size, device, autocast
+        As for :func:`embed`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted, as the columns of the probabilities. Known from the first batch on, or from `classes`.
+
+    See Also
+    --------
+    embed : The same as a function, for several layers and for data that does not fit into memory.
+
+    Notes
+    -----
+    Rows may be tensors, arrays, data sets, loaders that do not shuffle, or mappings of tensors such as tokenized
+    texts. Labels that come with a data set are not looked at.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from neighboragg import TrustedClassifier
+    >>> from neighboragg.torch import TorchClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 300)
+    >>> X = torch.tensor(rng.normal(size=(300, 4)) + 2 * y[:, None], dtype=torch.float32)
+    >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    >>> model = TrustedClassifier(TorchClassifier(net)).fit(X[:150], y[:150], X_val=X[150:250], y_val=y[150:250])
+    >>> model.score_samples(X[250:]).shape
+    (50,)
+    """
+
+    #: Says to estimators around it that it must not be fitted.
+    is_frozen = True
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        *,
+        classes: Sequence[Any] | None = None,
+        layer: str | None = None,
+        output: str = "logits",
+        batch_size: int = 256,
+        device: Any = None,
+        autocast: torch.dtype | None = None,
+    ) -> None:
+        self.module = module
+        self.classes = classes
+        self.layer = layer
+        self.output = output
+        self.batch_size = batch_size
+        self.device = device
+        self.autocast = autocast
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Do nothing, as the network is trained already.
+
+        Parameters
+        ----------
+        X, y : ignored
+
+        Returns
+        -------
+        self : TorchClassifier
+        """
+        return self
+
+    def embed(self, X: Any) -> Embedded:
+        """Run the network once, for probabilities and vectors.
+
+        Parameters
+        ----------
+        X : tensor, array, Dataset, DataLoader or mapping of tensors
+
+        Returns
+        -------
+        embedded : Embedded
+            With probabilities in the order of `classes_`.
+        """
+        refuse_shuffled(X, type(self).__name__)
+        found = run_network(
+            self.module,
+            X,
+            (self.layer or PENULTIMATE,),
+            batch_size=self.batch_size,
+            device=self.device,
+            autocast=self.autocast,
+        )
+        order = self._order(found.output.shape[1])
+        return Embedded(
+            found.views, found.output[:, order], to_proba(found.output, self.output)[:, order], None
+        )
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : tensor, array, Dataset, DataLoader or mapping of tensors
+
+        Returns
+        -------
+        proba : ndarray of shape (n, n_classes)
+        """
+        return self.embed(X).proba
+
+    def predict(self, X: Any) -> Array:
+        """The most probable classes.
+
+        Parameters
+        ----------
+        X : tensor, array, Dataset, DataLoader or mapping of tensors
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n,)
+        """
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
+
+    def transform(self, X: Any) -> FloatArray:
+        """Embeddings.
+
+        Parameters
+        ----------
+        X : tensor, array, Dataset, DataLoader or mapping of tensors
+
+        Returns
+        -------
+        vectors : ndarray of shape (n, n_dimensions)
+        """
+        return self.embed(X).embeddings
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> Self:
+        """Itself, as there is nothing to fit anew."""
+        return self
+
+    def _order(self, n_outputs: int) -> Array:
+        """Sets the classes, and returns the output of each in their sorted order."""
+        owner = type(self).__name__
+        given = np.arange(n_outputs) if self.classes is None else check_labels(self.classes, "classes", owner)
+        if len(given) != n_outputs:
+            raise InvalidParameterError(
+                f"The 'classes' parameter of {owner} names {len(given)} classes, but the network has {n_outputs} "
+                "outputs.\nHint: name the class of each output, in order."
+            )
+        self.classes_, order = np.unique(given, return_index=True)
+        if len(order) != n_outputs:
+            raise InvalidInputError(
+                f"The 'classes' parameter of {owner} names a class twice: {given.tolist()}."
+            )
+        return order

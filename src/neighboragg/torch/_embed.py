@@ -1,0 +1,229 @@
+"""embed: what a network makes of data, as arrays: embeddings, outputs, probabilities and labels."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from neighboragg._progress import Listener as Progress
+from neighboragg._progress import announce, expect, step, telling
+from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg._validation import check_integer
+from neighboragg.exceptions import InvalidInputError
+from neighboragg.torch._batches import Batch, batches, row_count
+from neighboragg.torch._layers import PENULTIMATE, Listener, check_layers, last_linear
+from neighboragg.torch._outputs import check_targets, logits_of, to_proba
+from neighboragg.torch._rows import GrowingFile, GrowingRows
+
+__all__ = ["Embedded", "embed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """What a network makes of rows.
+
+    Parameters
+    ----------
+    views : dict of str to ndarray of shape (n, n_dimensions)
+        Vectors by the name of the layer they come from.
+    output : ndarray of shape (n, n_classes)
+        What the network gives, such as logits.
+    proba : ndarray of shape (n, n_classes)
+        Probabilities.
+    labels : ndarray of int of shape (n,) or None
+        The labels that came with the data, if any.
+    """
+
+    views: dict[str, FloatArray]
+    output: FloatArray
+    proba: FloatArray
+    labels: IntArray | None
+
+    def __len__(self) -> int:
+        return len(self.output)
+
+    @property
+    def embeddings(self) -> FloatArray:
+        """Vectors of the first layer that was asked for."""
+        return next(iter(self.views.values()))
+
+    def __repr__(self) -> str:
+        views = ", ".join(f"{name}: {rows.shape[1]} dimensions" for name, rows in self.views.items())
+        labels = "with" if self.labels is not None else "without"
+        return f"<Embedded {len(self):,} rows, {self.output.shape[1]} classes, {labels} labels; {views}>"
+
+
+def embed(
+    module: torch.nn.Module,
+    data: Any,
+    *,
+    layer: str | Sequence[str] | None = None,
+    output: str = "logits",
+    batch_size: int = 256,
+    device: Any = None,
+    autocast: torch.dtype | None = None,
+    folder: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Embedded:
+    """Run a network once over data, and return what its layers and its output say.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        A trained classifier. It is put into evaluation mode meanwhile; its mode, gradients and hooks are as before
+        afterward.
+    data : DataLoader, Dataset, tensor, array or mapping of tensors
+        Batches may be inputs; tuples of inputs that end with the labels; or mappings (as Hugging Face loaders give)
+        in which ``labels`` or ``label`` are the labels and the rest is passed by name.
+    layer : str or sequence of str, default=None
+        Whose output to take, by the names of ``module.named_modules()``. None or "penultimate" is the input of the
+        last linear layer, found by tracing one batch. Sequences of tokens are averaged (by ``attention_mask`` if
+        there is one), pictures are laid out flat.
+    output : {"logits", "probabilities", "log_probabilities"}, default="logits"
+        What the network gives: a tensor (n, n_classes), a tuple that begins with it, or an object or mapping with
+        ``logits``.
+    batch_size : int, default=256
+        Rows in a forward pass, unless `data` is a loader.
+    device : str or torch.device, default=None
+        Where to run; defaults to where the module's parameters are. The module itself is not moved.
+    autocast : torch.dtype, default=None
+        Run in this precision by ``torch.autocast``, such as ``torch.bfloat16``.
+    folder : path-like, default=None
+        Write vectors to ``<layer>.npy`` files there, batch by batch, and map them; needed when they do not fit
+        into memory.
+    progress : callable, default=None
+        Called as ``progress(stage, done, total)`` after each batch.
+
+    Returns
+    -------
+    embedded : Embedded
+
+    Examples
+    --------
+    >>> import torch
+    >>> from neighboragg.torch import embed
+    >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    >>> embed(net, torch.randn(10, 4))
+    <Embedded 10 rows, 3 classes, without labels; penultimate: 8 dimensions>
+    """
+    layers = (PENULTIMATE,) if layer is None else (layer,) if isinstance(layer, str) else tuple(layer)
+    with telling(progress):
+        found = run_network(
+            module, data, layers, batch_size=batch_size, device=device, autocast=autocast, folder=folder
+        )
+    return Embedded(
+        views=found.views,
+        output=found.output,
+        proba=to_proba(found.output, output),
+        labels=None if found.labels is None else check_targets(found.labels, found.output.shape[1]),
+    )
+
+
+class Run(NamedTuple):
+    """What one pass gave, as it came."""
+
+    views: dict[str, FloatArray]
+    output: FloatArray
+    labels: Array | None
+
+
+def run_network(
+    module: torch.nn.Module,
+    data: Any,
+    layers: Sequence[str],
+    *,
+    batch_size: int,
+    device: Any,
+    autocast: torch.dtype | None,
+    folder: str | PathLike[str] | None = None,
+) -> Run:
+    """Go through the data once."""
+    check_layers(module, layers)
+    runner = Runner(module, device, autocast)
+    size = check_integer(batch_size, "batch_size", "embed", minimum=1)
+    columns = {name: _column(name, folder) for name in layers}
+    outputs, labels = GrowingRows(), GrowingRows()
+    n_labels = 0
+    try:
+        with runner.evaluating():
+            announce("Running the network")
+            expect(row_count(data) or 0)
+            listener: Listener | None = None
+            for batch in batches(data, size):
+                if listener is None:
+                    head = _head(module, layers, runner, batch)
+                    listener = Listener(module, layers, head)
+                with listener.listening():
+                    given = runner.run(batch)
+                mask = batch.keywords.get("attention_mask")
+                vectors = listener.vectors(
+                    len(batch), mask.to(given.device) if isinstance(mask, torch.Tensor) else None
+                )
+                for name, rows in vectors.items():
+                    columns[name].append(rows.cpu().numpy())
+                outputs.append(given.cpu().numpy())
+                if batch.labels is not None:
+                    labels.append(np.asarray(torch.as_tensor(batch.labels).cpu()))
+                    n_labels += 1
+                step(len(batch))
+        if listener is None:
+            raise InvalidInputError("The data passed to embed has no rows.\nHint: pass at least one batch.")
+        views = {name: column.finish() for name, column in columns.items()}
+        return Run(views, outputs.finish(), labels.finish() if n_labels else None)
+    except BaseException:
+        for column in columns.values():
+            if isinstance(column, GrowingFile):
+                column.discard()
+        raise
+
+
+class Runner:
+    """Forward passes of a module in evaluation mode, without gradients."""
+
+    def __init__(self, module: torch.nn.Module, device: Any, autocast: torch.dtype | None) -> None:
+        self._module, self._autocast = module, autocast
+        first = next((p for p in module.parameters() if p.is_floating_point()), None)
+        self._device = torch.device(device) if device is not None else _device_of(first)
+        self._dtype = None if first is None or autocast is not None else first.dtype
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Evaluation mode within the block; each part of the module has its own mode again afterward."""
+        modes = {part: part.training for part in self._module.modules()}
+        self._module.eval()
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            for part, mode in modes.items():
+                part.training = mode
+
+    def run(self, batch: Batch) -> torch.Tensor:
+        """What the module gives for a batch."""
+        moved = batch.to(self._device, self._dtype)
+        cast = (
+            nullcontext()
+            if self._autocast is None
+            else torch.autocast(self._device.type, dtype=self._autocast)
+        )
+        with cast:
+            return logits_of(self._module(*moved.arguments, **moved.keywords), len(batch))
+
+
+def _head(module: torch.nn.Module, layers: Sequence[str], runner: Runner, batch: Batch) -> str | None:
+    if PENULTIMATE not in layers or PENULTIMATE in dict(module.named_modules()):
+        return None
+    return last_linear(module, lambda: runner.run(batch))
+
+
+def _device_of(parameter: Any) -> torch.device:
+    return torch.device("cpu") if parameter is None else parameter.device
+
+
+def _column(name: str, folder: str | PathLike[str] | None) -> GrowingRows | GrowingFile:
+    return GrowingRows() if folder is None else GrowingFile(Path(folder) / f"{name}.npy")

@@ -1,0 +1,126 @@
+"""Layers of a module: found by name or by tracing one batch, and listened to during a forward pass."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+
+__all__ = ["PENULTIMATE", "Listener", "check_layers", "last_linear"]
+
+# The name by which the input of the last linear layer is asked for and called.
+PENULTIMATE = "penultimate"
+N_LISTED = 40
+
+
+class Listener:
+    """Takes down what goes through some layers while a module runs.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    layers : sequence of str
+        Names as of `named_modules`, whose output is taken; or :data:`PENULTIMATE`, the input of the last linear layer.
+    head : str or None
+        Name of the last linear layer.
+    """
+
+    def __init__(self, module: torch.nn.Module, layers: Sequence[str], head: str | None) -> None:
+        self._module, self._layers, self._head = module, tuple(layers), head
+        self.heard: dict[str, torch.Tensor] = {}
+
+    @contextmanager
+    def listening(self) -> Iterator["Listener"]:
+        """Listen within the block, and leave no hook behind."""
+        named = dict(self._module.named_modules())
+        handles = []
+        for layer in self._layers:
+            if layer == PENULTIMATE and layer not in named:
+                handles.append(
+                    named[str(self._head)].register_forward_pre_hook(
+                        lambda _, inputs, layer=layer: self._note(layer, inputs)
+                    )
+                )
+            else:
+                handles.append(
+                    named[layer].register_forward_hook(
+                        lambda _, __, output, layer=layer: self._note(layer, output)
+                    )
+                )
+        try:
+            yield self
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def vectors(self, n_rows: int, mask: torch.Tensor | None) -> dict[str, torch.Tensor]:
+        """A vector for each row from each layer; tokens are averaged, pictures laid out flat."""
+        found = {}
+        for layer in self._layers:
+            if layer not in self.heard:
+                raise InvalidInputError(f"Layer {layer!r} did not run in the forward pass of the module.")
+            found[layer] = _one_vector_a_row(self.heard.pop(layer), layer, n_rows, mask)
+        return found
+
+    def _note(self, layer: str, value: Any) -> None:
+        while isinstance(value, tuple | list) and len(value):
+            value = value[0]
+        if isinstance(value, torch.Tensor):
+            self.heard[layer] = value
+
+
+def last_linear(module: torch.nn.Module, run: Any) -> str:
+    """Name of the linear layer that runs last while `run()` does, and has an output for each class."""
+    order: list[tuple[str, torch.Tensor]] = []
+    handles = [
+        part.register_forward_hook(lambda _, __, output, name=name: order.append((name, output)))
+        for name, part in module.named_modules()
+        if isinstance(part, torch.nn.Linear)
+    ]
+    try:
+        logits = run()
+    finally:
+        for handle in handles:
+            handle.remove()
+    for name, output in reversed(order):
+        if output.shape == logits.shape:
+            return name
+    last = f" The last one that ran is {order[-1][0]!r}." if order else ""
+    raise InvalidParameterError(
+        f"No linear layer of {type(module).__name__} has an output for each of its {logits.shape[1]} classes, so the "
+        f"layer before it is not known.{last}\n"
+        f"Hint: pass layer=…, one of {_listed(module)}."
+    )
+
+
+def check_layers(module: torch.nn.Module, layers: Sequence[str]) -> None:
+    """Raise for a layer that the module does not have."""
+    known = dict(module.named_modules())
+    for layer in layers:
+        if layer not in known and layer != PENULTIMATE:
+            raise InvalidParameterError(
+                f"{type(module).__name__} has no layer {layer!r}.\nHint: its layers are {_listed(module)}."
+            )
+
+
+def _listed(module: torch.nn.Module) -> str:
+    names = [name for name, _ in module.named_modules() if name]
+    more = f" and {len(names) - N_LISTED} more" if len(names) > N_LISTED else ""
+    return ", ".join(map(repr, names[:N_LISTED])) + more
+
+
+def _one_vector_a_row(
+    value: torch.Tensor, layer: str, n_rows: int, mask: torch.Tensor | None
+) -> torch.Tensor:
+    if value.ndim < 2 or len(value) != n_rows:
+        raise InvalidInputError(
+            f"Layer {layer!r} gives a tensor of shape {tuple(value.shape)} for a batch of {n_rows} rows, "
+            "not a vector for each row.\nHint: pass another layer."
+        )
+    value = value.float()
+    if value.ndim == 3 and mask is not None and mask.shape == value.shape[:2]:
+        weight = mask.to(value.dtype)[:, :, None]
+        return (value * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1)
+    return value.flatten(1)

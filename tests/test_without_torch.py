@@ -1,0 +1,33 @@
+"""Where PyTorch is not installed: the core works, and what needs it says how to get it."""
+
+import subprocess
+import sys
+
+WITHOUT = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+"""
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", WITHOUT + code], capture_output=True, text=True, check=False)
+
+
+def test_the_core_imports():
+    done = run("import neighboragg, neighboragg.audit, neighboragg.cli; print(neighboragg.NeighborAgg())")
+    assert (done.returncode, done.stdout) == (0, "NeighborAgg()\n"), done.stderr
+
+
+def test_what_needs_it_names_the_extra():
+    done = run("import neighboragg.torch")
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "MissingExtraError: neighboragg.torch needs the package 'torch', which is not installed.\n"
+        'Hint: pip install "neighboragg[torch]"\n'
+    )

@@ -1,0 +1,181 @@
+"""A network inside TrustedClassifier and SelectiveClassifier: any form of rows, one pass for each batch."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from torch.utils.data import DataLoader, Subset, TensorDataset
+
+import neighboragg
+from neighboragg import SelectiveClassifier, TrustedClassifier, find_mislabeled
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.torch import TorchClassifier, embed
+from torch_networks.networks import ByName
+
+
+@pytest.fixture(scope="module")
+def model(digits, trained):
+    X, y = digits
+    return TrustedClassifier(TorchClassifier(trained)).fit(
+        X[:700], y[:700], X_val=X[700:1100], y_val=y[700:1100]
+    )
+
+
+def test_trust_beats_the_confidence_of_the_network(model, digits):
+    X, y = digits
+    report = model.report(X[1100:], y[1100:], n_resamples=100).to_dict()
+    assert report["auroc"]["trust"]["estimate"] > report["auroc"]["confidence"]["estimate"]
+
+
+def test_trust_is_that_of_its_embeddings(model, digits, trained):
+    X, y = digits
+    found = embed(trained, X)
+    method = clone(model.method_).fit(
+        found.embeddings[:700], y[:700], X_val=found.embeddings[700:1100], y_val=y[700:1100],
+        proba_val=found.proba[700:1100],
+    )  # fmt: skip
+    trust = method.predict_trust(found.embeddings[1100:], found.proba[1100:])
+    np.testing.assert_allclose(model.predict_trust(X[1100:]), trust, atol=1e-6)
+
+
+def test_rows_of_any_form(model, digits):
+    X, y = digits
+    trust = model.score_samples(X[1100:])
+    data = TensorDataset(X, torch.tensor(y))
+    part = Subset(data, range(1100, len(X)))
+    for rows in (X[1100:].numpy(), part, DataLoader(part, batch_size=256)):
+        np.testing.assert_array_equal(model.score_samples(rows), trust)
+
+
+def test_each_batch_goes_through_the_network_once(digits, trained):
+    X, y = digits
+    seen = []
+    handle = trained.register_forward_hook(lambda net, inputs, output: seen.append(len(output)))
+    try:
+        model = TrustedClassifier(TorchClassifier(trained, batch_size=100))
+        model.fit(X[:700], y[:700], X_val=X[700:1000], y_val=y[700:1000])
+        # Once more for each of the two passes: tracing the first batch.
+        assert seen == [100] * (1 + 7) + [100] * (1 + 3)
+        for call in (model.assess, model.score_samples, model.predict_trust, model.explain):
+            seen.clear()
+            call(X[1100:1300])
+            assert seen == [100] * 3
+    finally:
+        handle.remove()
+
+
+def test_selective(model, digits):
+    X, y = digits
+    selective = SelectiveClassifier(model, target_risk=0.1).calibrate(X[1100:1500], y[1100:1500])
+    assessed = selective.assess(X[1500:])
+    assert assessed.kept.any()
+    wrong = assessed.label != y[1500:]
+    assert wrong[assessed.kept].mean() < 0.75 * wrong.mean()
+
+
+def test_explain_and_neighbors(model, digits):
+    X, _ = digits
+    text = str(model.explain(X[1100:1102]))
+    assert "neighbors" in text
+    distances, indices = model.kneighbors(X[1100:1102], 3)
+    assert distances.shape == indices.shape == (2, 10, 3)
+
+
+def test_wrong_labels_by_embeddings(digits, trained):
+    X, y = digits
+    found = embed(trained, X[700:1100])
+    given = y[700:1100].copy()
+    given[5] = (given[5] + 1) % 10
+    result = find_mislabeled(found.embeddings, given, proba=found.proba, features="passthrough", flag=5)
+    assert result.mask[5]
+
+
+def test_a_network_is_not_cross_validated(digits, trained):
+    X, y = digits
+    with pytest.raises(InvalidParameterError, match="frozen"):
+        find_mislabeled(X.flatten(1).numpy(), y, estimator=TorchClassifier(trained))
+    with pytest.raises(InvalidInputError, match="frozen classifier but no X_val and y_val"):
+        TrustedClassifier(TorchClassifier(trained)).fit(X, y)
+
+
+def test_class_names_in_the_order_of_the_outputs(digits, trained):
+    X, y = digits
+    names = np.array([f"{(3 * digit) % 10} digit" for digit in range(10)])
+    network = TorchClassifier(trained, classes=names)
+    plain = TorchClassifier(trained)
+    assert (network.predict(X[:50]) == names[plain.predict(X[:50])]).all()
+    assert network.classes_.tolist() == sorted(names)
+    model = TrustedClassifier(network).fit(X[:700], names[y[:700]], X_val=X[700:900], y_val=names[y[700:900]])
+    other = TrustedClassifier(plain).fit(X[:700], y[:700], X_val=X[700:900], y_val=y[700:900])
+    np.testing.assert_allclose(model.score_samples(X[1100:]), other.score_samples(X[1100:]), atol=1e-3)
+
+
+def test_a_class_without_training_rows(digits, trained):
+    """The network has ten outputs, whatever the rows at hand."""
+    X, y = digits
+    few = y[:700] != 3
+    model = TrustedClassifier(TorchClassifier(trained))
+    model.fit(X[:700][few], y[:700][few], X_val=X[700:900], y_val=y[700:900])
+    assert model.classes_.tolist() == list(range(10))
+    assert model.predict_trust(X[1100:1110]).shape == (10, 10)
+
+
+def test_tokens(tokens):
+    net, y = ByName(), np.arange(21) % 3
+    val = {name: value[11:] for name, value in tokens.items()}
+    train = {name: value[:11] for name, value in tokens.items()}
+    model = TrustedClassifier(TorchClassifier(net)).fit(train, y[:11], X_val=val, y_val=y[11:])
+    assert model.score_samples(tokens | {"labels": torch.zeros(21)}).shape == (21,)
+
+
+def test_saved_without_the_network(model, digits, trained, tmp_path):
+    X, _ = digits
+    with pytest.raises(InvalidParameterError) as caught:
+        model.save(tmp_path / "m.nagg")
+    assert str(caught.value) == (
+        "The network of this TrustedClassifier is code, which is never stored.\n"
+        "Hint: save(path, include_estimator=False), and load(path, estimator=TorchClassifier(module))."
+    )
+    model.save(tmp_path / "m.nagg", include_estimator=False)
+    again = neighboragg.load(tmp_path / "m.nagg", estimator=TorchClassifier(trained))
+    np.testing.assert_array_equal(again.score_samples(X[1100:]), model.score_samples(X[1100:]))
+
+
+def test_clones_share_the_network(trained):
+    network = TorchClassifier(trained)
+    assert clone(network) is network
+    assert clone(TrustedClassifier(network)).estimator is network
+    assert network.fit(None) is network
+
+
+ERRORS = {
+    "shuffled": (
+        lambda net, X: TorchClassifier(net).predict(DataLoader(X, shuffle=True)),
+        "TorchClassifier got a DataLoader that shuffles, so results could not be told which row they belong to.\n"
+        "Hint: DataLoader(dataset, shuffle=False), or pass the data set itself.",
+    ),
+    "too few names": (
+        lambda net, X: TorchClassifier(net, classes=list("abc")).predict(X),
+        "The 'classes' parameter of TorchClassifier names 3 classes, but the network has 10 outputs.\n"
+        "Hint: name the class of each output, in order.",
+    ),
+    "a name twice": (
+        lambda net, X: TorchClassifier(net, classes=list("aabcdefghi")).predict(X),
+        "The 'classes' parameter of TorchClassifier names a class twice: "
+        "['a', 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'].",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors(case, trained, digits):
+    action, message = ERRORS[case]
+    with pytest.raises((InvalidInputError, InvalidParameterError)) as caught:
+        action(trained, digits[0][:20])
+    assert str(caught.value) == message
+
+
+def test_rows_and_labels_must_match(digits, trained):
+    X, y = digits
+    with pytest.raises(InvalidInputError, match=r"700.*699|699.*700"):
+        TrustedClassifier(TorchClassifier(trained)).fit(X[:700], y[:699], X_val=X[700:900], y_val=y[700:900])
