@@ -48,7 +48,7 @@ def message_of(error_type, function, *args, **kwargs):
         ({"flag": 0}, f"{FLAG} Got 0 instead.\n{RULES}"),
         ({"flag": 1.0}, f"{FLAG} Got 1.0 instead.\n{RULES}"),
         ({"reliability": "r"}, "The 'reliability' parameter of MislabelDetector must be one of 'difference', "
-         "'margin', 'paper', 'trust'. Got 'r' instead."),
+         "'margin', 'odds', 'paper', 'trust'. Got 'r' instead."),
         ({"duplicates": "drop"}, "The 'duplicates' parameter of MislabelDetector must be one of 'group', 'ignore'. "
          "Got 'drop' instead."),
         ({"n_passes": 0}, "The 'n_passes' parameter of MislabelDetector must be an int >= 1. Got 0 instead."),

@@ -8,7 +8,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from neighboragg.datasets import add_label_noise
-from neighboragg.mislabel import MislabelDetector, confident_count, find_mislabeled, label_reliability
+from neighboragg.mislabel import MislabelDetector, find_mislabeled, label_reliability
 
 
 def normalized_margin(proba, y):
@@ -45,15 +45,21 @@ def test_the_second_pass_helps_where_errors_gather(digits_in_pairs):
     assert two > one + 0.03
 
 
-def test_scores_are_the_reliability_of_the_trust(detector, digits):
+def test_scores_are_log_odds_that_labels_are_right(detector):
     result = detector.result_
+    np.testing.assert_allclose(result.scores, np.log1p(-result.p_wrong) - np.log(result.p_wrong), atol=1e-3)
+    assert result.noise_rate == pytest.approx(result.p_wrong.mean())
+    assert result.noise_rate_range[0] <= result.noise_rate <= result.noise_rate_range[1]
+
+
+def test_trust_makes_suggestions_and_other_scores(digits):
+    result = find_mislabeled(digits.X, digits.y, proba=digits.proba, reliability="margin", own_models=False)
     np.testing.assert_allclose(result.trust.sum(axis=1), 1.0)
     np.testing.assert_allclose(result.scores, label_reliability(result.trust, digits.y), atol=1e-12)
     np.testing.assert_array_equal(result.label_trust, result.trust[np.arange(500), digits.y])
     np.testing.assert_array_equal(result.suggested_trust, result.trust[np.arange(500), result.suggested])
     assert (result.suggested != result.given).all()
     np.testing.assert_array_equal(result.scores < 0, result.label_trust < result.suggested_trust)
-    assert result.n_flagged == confident_count(result.trust, digits.y)
 
 
 def test_the_temperature_is_the_most_likely_one(detector, digits):
@@ -152,7 +158,9 @@ def test_labels_of_one_row_do_not_teach_the_pool_to_ignore_distances():
     X = rng.normal(size=(120, 2)) + 3.0 * (y == "right")[:, None]
     y[:20] = [f"lone {i}" for i in range(20)]
     X[:20] += [0.0, 20.0]
-    detector = MislabelDetector(features="passthrough", own_models=False, n_passes=1).fit(X, y)
+    detector = MislabelDetector(
+        features="passthrough", own_models=False, n_passes=1, reliability="margin"
+    ).fit(X, y)
     # All 20 nearest rows of both are on the left, but the second is on the way to the right.
     new = np.array([[-1.0, -1.0], [0.4, 0.4]])
     nearest = np.argsort(((X - new[:, None]) ** 2).sum(axis=2), axis=1)[:, :20]

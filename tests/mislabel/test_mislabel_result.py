@@ -64,7 +64,8 @@ def test_summary_says_it_in_words(blobs):
         "3 of 80 labels flagged (3.8%) by the rule 'budget'.",
         "As many as asked for; no promise about false alarms. Review a random sample of the flags for an interval "
         "(precision_interval).",
-        f"Estimated share of wrong labels: {result.noise_rate:.1%} (an estimate, not a bound).",
+        "Estimated share of wrong labels: 3.7%, from 0.0% (what looks random) to 8.6% (all that is doubted). Errors, "
+        "if there are any, look like ambiguity, so that their number is uncertain.",
         "Most frequent among the flags:",
         "  given 'right', suggested 'left': 2",
         "  given 'left', suggested 'right': 1",
@@ -83,7 +84,8 @@ def test_summary_without_flags(blobs):
         "0 of 80 labels flagged (0.0%) by the rule 'estimated'.\n"
         "As many as are estimated to be wrong; no promise about false alarms. Review a random sample of the flags "
         "for an interval (precision_interval).\n"
-        "Estimated share of wrong labels: 0.0% (an estimate, not a bound)."
+        "Estimated share of wrong labels: 0.6%, from 0.0% (what looks random) to 0.6% (all that is doubted). Errors, "
+        "if there are any, look like ambiguity, so that their number is uncertain."
     )
 
 
@@ -93,6 +95,7 @@ def test_frame_has_one_line_per_row(result):
         "given",
         "suggested",
         "flagged",
+        "p_wrong",
         "score",
         "p_value",
         "label_trust",

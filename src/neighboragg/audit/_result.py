@@ -90,7 +90,7 @@ class Audit:
         if result.n_flagged:
             parts[-1] += (
                 f"\n{result.n_flagged:,} labels flagged ({result.n_flagged / len(result):.1%}). {result.promise}\n"
-                f"Estimated share of wrong labels: {result.noise_rate:.1%} (an estimate, not a bound)."
+                f"{result.noise_summary()}"
             )
             parts.append("Most suspicious labels:\n" + "\n".join(self._worst()))
             parts.append("Most frequent exchanges:\n" + "\n".join(self._pairs()))

@@ -10,10 +10,8 @@ from neighboragg.mislabel._conformal import (
 from neighboragg.mislabel._detector import MislabelDetector
 from neighboragg.mislabel._find import find_mislabeled
 from neighboragg.mislabel._intervals import clopper_pearson, errors_left_interval, precision_interval
-from neighboragg.mislabel._noise_rate import (
-    confident_count,
-    noise_rate_from_trust,
-)
+from neighboragg.mislabel._label_noise import FoundNoise
+from neighboragg.mislabel._noise_rate import confident_count
 from neighboragg.mislabel._reliability import label_reliability
 from neighboragg.mislabel._result import MislabelResult
 from neighboragg.mislabel.rules import FDR, Budget, Estimated, FalseAlarms, FlagRule, Flags, JudgedLabels
@@ -25,6 +23,7 @@ __all__ = [
     "FalseAlarms",
     "FlagRule",
     "Flags",
+    "FoundNoise",
     "JudgedLabels",
     "MislabelDetector",
     "MislabelResult",
@@ -37,7 +36,6 @@ __all__ = [
     "errors_left_interval",
     "find_mislabeled",
     "label_reliability",
-    "noise_rate_from_trust",
     "precision_interval",
 ]
 

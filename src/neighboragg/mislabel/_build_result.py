@@ -5,7 +5,6 @@ import numpy as np
 from neighboragg._typing import Array, BoolArray, FloatArray
 from neighboragg.mislabel._conformal import conformal_p_values
 from neighboragg.mislabel._label_trust import LabeledRows, LabelTrust
-from neighboragg.mislabel._noise_rate import noise_rate_from_trust
 from neighboragg.mislabel._reasons import reasons_for
 from neighboragg.mislabel._reliability import best_other_class
 from neighboragg.mislabel._result import MislabelResult
@@ -45,7 +44,10 @@ def build_result(
         reasons=_reasons(data, fitted, classes, flags.mask),
         threshold=flags.threshold,
         rule=rule,
-        noise_rate=noise_rate_from_trust(trust, codes),
+        p_wrong=judged.noise.p_wrong,
+        noise_rate=judged.noise.rate,
+        noise_rate_range=(judged.noise.low, judged.noise.high),
+        randomness=judged.noise.noise.randomness,
         given_neighbors=fitted.rows[row, codes, kept],
         given_distances=fitted.distances[row, codes, kept],
         suggested_neighbors=fitted.rows[row, other, kept],

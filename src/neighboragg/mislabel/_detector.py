@@ -39,6 +39,7 @@ from neighboragg.mislabel._inputs import (
     read_rows,
     width,
 )
+from neighboragg.mislabel._label_noise import find_label_noise
 from neighboragg.mislabel._label_trust import LabeledRows, fit_label_trust
 from neighboragg.mislabel._misuse import looks_in_sample
 from neighboragg.mislabel._predictive import measure_predictiveness
@@ -49,6 +50,9 @@ from neighboragg.mislabel.rules import FlagRule, JudgedLabels, Nothing, as_rule
 from neighboragg.persistence import Savable
 
 __all__ = ["MislabelDetector"]
+
+# Score of a label by the noise model, beside the scores by trust alone.
+ODDS = "odds"
 
 
 class MislabelDetector(Savable, BaseEstimator):
@@ -72,8 +76,9 @@ class MislabelDetector(Savable, BaseEstimator):
     force : bool, default=False
         Flag labels even if what is given predicts them no better than the frequencies of the classes alone. By
         default nothing is flagged then, with a warning.
-    reliability : {"margin", "difference", "trust", "paper"}, default="margin"
-        Score of a label; see :func:`label_reliability`.
+    reliability : {"odds", "margin", "difference", "trust", "paper"}, default="odds"
+        Score of a label. "odds": log odds that it is right, by a model of how wrong labels come about; see Notes. The
+        others: of trust alone, see :func:`label_reliability`.
     n_passes : int, default=2
         Passes; from the second on, every row counts by how far its own label is trusted.
     own_models : bool, default=True
@@ -116,6 +121,12 @@ class MislabelDetector(Savable, BaseEstimator):
     pool; distances are taken to rows above 1/2 only. The geometric mean of the passes, with one temperature, is
     the label trust. Class-wise distances take 16 · n · n_classes · n_neighbors bytes.
 
+    *P(label is wrong).* A model of random errors (their rate, pairs of classes that are mistaken for each other, and
+    how much sharper the right label is known than the given one) is fitted by expectation maximization. Errors that
+    look like ambiguity cannot be told from it; they are ranked by how far another class is trusted more. The two are
+    mixed by how much the first explains, so that no small change of the data makes the result jump, and
+    ``result_.noise_rate_range`` says what the share of wrong labels would be if all of them were of one sort.
+
     *Rows that must not vouch for each other.* Rows of one group, and identical rows, are never neighbors of one
     another and always in the same fold; out-of-bag trees, which cannot keep them apart, are then replaced by
     out-of-fold ones. Probabilities passed to :meth:`fit` should come from such folds as well.
@@ -154,7 +165,7 @@ class MislabelDetector(Savable, BaseEstimator):
         features: Any = "auto",
         flag: FlagRule | str | float = "estimated",
         force: bool = False,
-        reliability: str = "margin",
+        reliability: str = "odds",
         n_passes: int = 2,
         own_models: bool = True,
         boosting: bool = False,
@@ -269,9 +280,12 @@ class MislabelDetector(Savable, BaseEstimator):
             self._warn_if_in_sample(data)
         if not self.force:
             self._check_predictive(codes)
-        scores = self._scores(self._label_trust.trust, codes, said)
+        trust, first = self._label_trust.trust, self._label_trust.first
+        found = find_label_noise(trust, first, codes, self._label_trust.has_kin)
+        self._noise = found.noise
+        scores = self._scores(trust, first, codes, said)
         self._verified_scores = scores[is_verified]
-        judged = JudgedLabels(scores, self._label_trust.trust, codes, is_verified)
+        judged = JudgedLabels(scores, trust, codes, is_verified, found)
         self.result_ = build_result(
             data,
             self._label_trust,
@@ -322,8 +336,8 @@ class MislabelDetector(Savable, BaseEstimator):
                 TrustWarning,
                 stacklevel=2,
             )
-        trust = self._label_trust.trust_of(vectors, said, terms)
-        return self._scores(trust, codes, said)
+        trust, first = self._label_trust.trust_of(vectors, said, terms)
+        return self._scores(trust, first, codes, said)
 
     def predict(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> BoolArray:
         """Flag the labels of new rows.
@@ -352,7 +366,7 @@ class MislabelDetector(Savable, BaseEstimator):
 
     def _check_params(self, proba: ArrayLike | None) -> None:
         owner = type(self).__name__
-        check_choice(self.reliability, "reliability", owner, choices=RELIABILITIES)
+        check_choice(self.reliability, "reliability", owner, choices=(ODDS, *RELIABILITIES))
         check_choice(self.duplicates, "duplicates", owner, choices=("group", "ignore"))
         for name, least in (("n_passes", 1), ("cv", 2), ("n_neighbors", 1), ("verbose", 0)):
             check_integer(getattr(self, name), name, owner, minimum=least)
@@ -411,7 +425,11 @@ class MislabelDetector(Savable, BaseEstimator):
             return None
         return check_proba(proba, "proba", owner, n_classes=len(self.classes_), n_rows=n)
 
-    def _scores(self, trust: FloatArray, codes: IntArray, said: FloatArray | None) -> FloatArray:
+    def _scores(
+        self, trust: FloatArray, first: FloatArray, codes: IntArray, said: FloatArray | None
+    ) -> FloatArray:
+        if self.reliability == ODDS:
+            return self._noise.log_odds(trust, first, codes)
         predicted = None if said is None else said.argmax(axis=1)
         return reliability_scores(trust, codes, self.reliability, predicted)
 

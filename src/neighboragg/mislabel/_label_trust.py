@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import poisson
 
 from neighboragg._progress import announce, expect, step
 from neighboragg._threads import ONE_THREAD
@@ -22,6 +23,8 @@ PROBA_FLOOR = 1e-2
 TRUST_FLOOR = 1e-30
 # Distances are taken to rows whose given label is trusted at least half as much as the best.
 RELIABLE = 0.5
+# Share of the rows up to which a class has to show that its rows are near each other, and how clearly.
+RARE, SIGNIFICANCE = 0.05, 1e-3
 BLOCK_ROWS = 4096
 
 
@@ -135,6 +138,8 @@ class LabelTrust(Stored):
         Nearest rows of each class, not of the row's own group; (inf, -1) where there are fewer.
     votes : ndarray of shape (n, C)
         How many of the K nearest overall carry each label.
+    has_kin : ndarray of bool of shape (C,)
+        Classes whose rows are near each other at all.
     temperature : ndarray of shape (1,)
         Weight of the summed log trust of the passes.
     scaling : Scaling
@@ -146,11 +151,19 @@ class LabelTrust(Stored):
     distances: FloatArray
     rows: IntArray
     votes: FloatArray
+    has_kin: BoolArray
     temperature: FloatArray
     scaling: Scaling
 
-    def trust_of(self, X: FloatArray, proba: FloatArray | None, terms: Any = None) -> FloatArray:
-        """Trust in every class for new rows, shape (m, C)."""
+    @property
+    def first(self) -> FloatArray:
+        """Trust of the first pass, before labels were weighted by it, shape (n, C)."""
+        return self.passes[0].trust
+
+    def trust_of(
+        self, X: FloatArray, proba: FloatArray | None, terms: Any = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Trust in every class for new rows, and that of the first pass, each of shape (m, C)."""
         with ONE_THREAD:
             vectors = self.scaling.of(X)
             first = self.passes[0]
@@ -164,7 +177,7 @@ class LabelTrust(Stored):
                 votes = _votes(nearest, one.weight, rows)
                 tensor = _evidence(said, near, votes, one.scale)
                 results.append(softmax(tensor @ one.slopes))
-            return softmax(_combined(results) @ self.temperature)
+            return softmax(_combined(results) @ self.temperature), results[0]
 
 
 def fit_label_trust(
@@ -200,6 +213,8 @@ def fit_label_trust(
         neighbors = data.neighbors(weight)
         distances, rows = neighbors.of_own_rows()
         nearest = nearest_overall(distances, rows, data.n_neighbors)
+        has_kin = _have_kin(nearest.sum(axis=2), data.codes)
+        teaches = has_kin[data.codes] * _has_others_of_class(distances, data.codes)
         passes: list[Pass] = []
         for number in range(1, n_passes + 1):
             near = distances
@@ -211,18 +226,19 @@ def fit_label_trust(
             step()
             announce(f"Asking models, pass {number} of {n_passes}")
             votes = _votes(nearest, weight, rows)
-            passes.append(_fit_pass(data, vectors, weight, neighbors, near, votes))
+            passes.append(_fit_pass(data, vectors, weight, teaches, neighbors, near, votes))
             report(
                 f"pass {number} of {n_passes}: {int((weight > RELIABLE).sum())} of {len(weight)} rows reliable"
             )
         combined = _combined([one.trust for one in passes])
-        temperature = _agreeing_weights(combined, data.codes, _has_others_of_class(distances, data.codes))
+        temperature = _agreeing_weights(combined, data.codes, teaches)
     return LabelTrust(
         softmax(combined @ temperature),
         passes,
         distances,
         rows,
         nearest.sum(axis=2),
+        has_kin,
         temperature,
         scaling,
     )
@@ -238,6 +254,7 @@ def _fit_pass(
     data: LabeledRows,
     vectors: FloatArray,
     weight: FloatArray,
+    teaches: FloatArray,
     neighbors: UngroupedNeighbors,
     distances: FloatArray,
     votes: FloatArray,
@@ -248,7 +265,8 @@ def _fit_pass(
     tensor = _evidence(said, distances, votes, scale)
     spread = tensor.std(axis=(0, 1)) + 1e-12
     tensor /= spread
-    theta = _agreeing_weights(tensor, data.codes, weight * _has_others_of_class(distances, data.codes))
+    found = _has_others_of_class(distances, data.codes)
+    theta = _agreeing_weights(tensor, data.codes, weight * teaches * found)
     return Pass(weight, neighbors, models, scale, theta / spread, softmax(tensor @ theta))
 
 
@@ -258,6 +276,20 @@ def _has_others_of_class(distances: FloatArray, codes: IntArray) -> FloatArray:
     Where there is none, the very lack of neighbors would tell the pool what the given label is.
     """
     return np.isfinite(distances[np.arange(len(codes)), codes, 0]).astype(np.float64)
+
+
+def _have_kin(votes: FloatArray, codes: IntArray) -> BoolArray:
+    """Classes that are not rare, or whose rows have more of their own class around them than chance would put there.
+
+    A rare class without kin is a name that was given here and there, often by mistake. It would teach the pool to
+    doubt everything, and so change what is said of all other labels.
+    """
+    n, n_classes = votes.shape
+    sizes = np.bincount(codes, minlength=n_classes)
+    found = np.bincount(codes, weights=votes[np.arange(n), codes], minlength=n_classes)
+    around = votes.sum() / n
+    by_chance = around * sizes * np.maximum(sizes - 1, 0) / max(n - 1, 1)
+    return np.asarray((sizes > RARE * n) | (found > poisson.isf(SIGNIFICANCE, by_chance)))
 
 
 def _agreeing_weights(tensor: FloatArray, codes: IntArray, weight: FloatArray) -> FloatArray:

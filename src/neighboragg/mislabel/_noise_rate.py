@@ -1,4 +1,4 @@
-"""How many labels are wrong: confident counts on probabilities or trust vectors."""
+"""How many labels are doubted: confident counts on probabilities or trust vectors."""
 
 import numpy as np
 
@@ -6,10 +6,7 @@ from neighboragg._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._validation import check_proba, check_same_length
 from neighboragg.exceptions import InvalidInputError
 
-__all__ = [
-    "confident_count",
-    "noise_rate_from_trust",
-]
+__all__ = ["check_trust", "confident_count", "confident_of_another"]
 
 # A mean of equal values may round to above them, and then no row of the class would be confident.
 _THRESHOLD_SLACK = 1e-6
@@ -57,46 +54,11 @@ def confident_count(trust: ArrayLike, y_codes: ArrayLike) -> int:
     >>> confident_count([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]], [0, 0, 0, 1])
     1
     """
-    values, codes = _check(trust, y_codes, "trust", "confident_count")
-    return int(_confident_of_another(values, codes).sum())
+    values, codes = check_trust(trust, y_codes, "trust", "confident_count")
+    return int(confident_of_another(values, codes).sum())
 
 
-def noise_rate_from_trust(trust: ArrayLike, y_codes: ArrayLike) -> float:
-    """Estimate the share of wrong labels from trust vectors.
-
-    Parameters
-    ----------
-    trust : array-like of shape (n, C)
-        Out-of-sample trust in each class; rows sum to 1.
-    y_codes : array-like of int of shape (n,)
-        Given label of each row as a column of `trust`, 0 to C - 1.
-
-    Returns
-    -------
-    rate : float
-        In ``[0, 1]``.
-
-    Notes
-    -----
-    :func:`confident_count` divided by n. Rows confident of no class count as correct, so the estimate leans
-    low where classes overlap, and is no upper bound. The assumptions are those of :func:`confident_count`.
-
-    References
-    ----------
-    .. [1] Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels",
-       Journal of Artificial Intelligence Research 70, 2021, section 3.
-
-    Examples
-    --------
-    >>> from neighboragg.mislabel import noise_rate_from_trust
-    >>> noise_rate_from_trust([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]], [0, 0, 0, 1])
-    0.25
-    """
-    values, codes = _check(trust, y_codes, "trust", "noise_rate_from_trust")
-    return float(_confident_of_another(values, codes).mean())
-
-
-def _confident_of_another(values: FloatArray, codes: IntArray) -> BoolArray:
+def confident_of_another(values: FloatArray, codes: IntArray) -> BoolArray:
     """Rows whose most trusted class is not the given one and reaches its mean self-confidence."""
     n_classes = values.shape[1]
     given = values[np.arange(len(codes)), codes]
@@ -109,7 +71,7 @@ def _confident_of_another(values: FloatArray, codes: IntArray) -> BoolArray:
     return (given < best) & reached
 
 
-def _check(values: ArrayLike, y_codes: ArrayLike, name: str, owner: str) -> tuple[FloatArray, IntArray]:
+def check_trust(values: ArrayLike, y_codes: ArrayLike, name: str, owner: str) -> tuple[FloatArray, IntArray]:
     """Return the checked matrix, and the labels as columns of it."""
     shape = np.shape(values)
     matrix = check_proba(values, name, owner, n_classes=shape[1] if len(shape) == 2 else 0)

@@ -5,7 +5,7 @@ import numpy as np
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_choice
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.mislabel._noise_rate import _check as check_trust
+from neighboragg.mislabel._noise_rate import check_trust
 
 __all__ = ["RELIABILITIES", "best_other_class", "label_reliability", "reliability_scores"]
 

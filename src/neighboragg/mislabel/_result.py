@@ -17,6 +17,8 @@ __all__ = ["MislabelResult"]
 
 KIND = "MislabelResult"
 N_SHOWN = 5
+# From here on errors are said to look like one sort only.
+MOSTLY = 0.75
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,7 +30,10 @@ class MislabelResult(Savable):
     mask : ndarray of bool of shape (n,)
         True where the label is flagged.
     scores : ndarray of shape (n,)
-        Reliability of each given label; low is suspicious.
+        Reliability of each given label; low is suspicious. By default the log odds that it is right, log(1 − p) − log p
+        with p = `p_wrong`.
+    p_wrong : ndarray of shape (n,)
+        Estimated probability that the label is wrong.
     p_values : ndarray of shape (n,)
         Small is suspicious. If rows with verified labels were given, the conformal p-value against those:
         (1 + number of verified scores at or below) / (m + 1). Otherwise the same against all other rows, that
@@ -48,7 +53,13 @@ class MislabelResult(Savable):
     rule : str
         How the threshold was chosen.
     noise_rate : float
-        Estimated share of wrong labels; no upper bound, see :func:`noise_rate_from_trust`.
+        Estimated share of wrong labels, the mean of `p_wrong`.
+    noise_rate_range : tuple of float
+        The share if only the errors that look random are errors, and if labels are wrong as often as trust doubts them
+        (the mean of 1 − `label_trust`; where errors look random, the share of labels that are not the most trusted).
+        Limits for chance are included.
+    randomness : float
+        From 1, the errors look random, to 0, they look like ambiguity, or there are none.
     given_neighbors, suggested_neighbors : ndarray of shape (n, k)
         Row numbers of the nearest rows with the given and with the suggested label; -1 where there are fewer.
     given_distances, suggested_distances : ndarray of shape (n, k)
@@ -73,6 +84,7 @@ class MislabelResult(Savable):
 
     mask: BoolArray
     scores: FloatArray
+    p_wrong: FloatArray
     p_values: FloatArray
     given: Array
     suggested: Array
@@ -84,6 +96,8 @@ class MislabelResult(Savable):
     threshold: float
     rule: str
     noise_rate: float
+    noise_rate_range: tuple[float, float]
+    randomness: float
     given_neighbors: IntArray
     given_distances: FloatArray
     suggested_neighbors: IntArray
@@ -124,7 +138,7 @@ class MislabelResult(Savable):
         lines = [
             f"{self.n_flagged:,} of {n:,} labels flagged ({self.n_flagged / n:.1%}) by the rule {self.rule!r}.",
             self.promise,
-            f"Estimated share of wrong labels: {self.noise_rate:.1%} (an estimate, not a bound).",
+            self.noise_summary(),
         ]
         if self.n_flagged:
             lines += [
@@ -136,14 +150,33 @@ class MislabelResult(Savable):
         lines += [f"Note: {note}" for note in self.notes]
         return "\n".join(lines)
 
+    def noise_summary(self) -> str:
+        """The estimated share of wrong labels, in a sentence or two.
+
+        Returns
+        -------
+        text : str
+        """
+        low, high = self.noise_rate_range
+        if self.randomness > MOSTLY:
+            case = "The errors look random."
+        elif self.randomness < 1 - MOSTLY:
+            case = "Errors, if there are any, look like ambiguity, so that their number is uncertain."
+        else:
+            case = "Some errors look random, others like ambiguity."
+        return (
+            f"Estimated share of wrong labels: {self.noise_rate:.1%}, from {low:.1%} (what looks random) to {high:.1%} "
+            f"(all that is doubted). {case}"
+        )
+
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with one line per row, in the order of rows.
 
         Returns
         -------
         frame : pandas.DataFrame
-            Columns given, suggested, flagged, score, p_value, label_trust, suggested_trust, reasons (joined by
-            semicolons).
+            Columns given, suggested, flagged, p_wrong, score, p_value, label_trust, suggested_trust, reasons (joined
+            by semicolons).
         """
         pandas = import_extra("pandas", extra="cli", purpose="MislabelResult.to_frame")
         return pandas.DataFrame(
@@ -151,6 +184,7 @@ class MislabelResult(Savable):
                 "given": self.given,
                 "suggested": self.suggested,
                 "flagged": self.mask,
+                "p_wrong": self.p_wrong,
                 "score": self.scores,
                 "p_value": self.p_values,
                 "label_trust": self.label_trust,
@@ -203,7 +237,7 @@ class MislabelResult(Savable):
         return {**vars(self), "reasons": [self.reasons[i] for i in np.flatnonzero(self.mask)]}
 
     def _after_load(self) -> None:
-        for name in ("mask", "scores", "p_values", "given", "suggested", "trust"):
+        for name in ("mask", "scores", "p_wrong", "p_values", "given", "suggested", "trust"):
             array = getattr(self, name)
             require(
                 isinstance(array, np.ndarray) and len(array) == len(self.mask),
@@ -213,6 +247,7 @@ class MislabelResult(Savable):
         for i, found in zip(np.flatnonzero(self.mask), self.reasons, strict=True):
             reasons[i] = tuple(found)
         vars(self)["reasons"] = tuple(reasons)
+        vars(self)["noise_rate_range"] = tuple(self.noise_rate_range)
 
     def _pairs(self) -> list[str]:
         codes = np.searchsorted(self.classes, self.given[self.mask]) * len(self.classes)

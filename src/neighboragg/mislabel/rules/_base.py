@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from neighboragg._typing import BoolArray, FloatArray, IntArray
+from neighboragg.mislabel._label_noise import FoundNoise
 from neighboragg.persistence import Stored
 
 __all__ = ["REVIEW", "FlagRule", "Flags", "JudgedLabels"]
@@ -26,12 +27,15 @@ class JudgedLabels:
         Given labels as positions in the class axis.
     verified : ndarray of bool of shape (n,)
         Rows whose labels have been verified to be right; never flagged.
+    noise : FoundNoise
+        P(wrong) of each label, the share of wrong ones, and how many are worth flagging.
     """
 
     scores: FloatArray
     trust: FloatArray
     codes: IntArray
     verified: BoolArray
+    noise: FoundNoise
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from neighboragg.mislabel._noise_rate import confident_count
 from neighboragg.mislabel.rules._base import REVIEW, FlagRule, Flags, JudgedLabels
 
 __all__ = ["Estimated"]
@@ -17,8 +16,9 @@ class Estimated(FlagRule):
 
     Notes
     -----
-    The number is that of rows whose trust is confident of another class (:func:`confident_count`), or smaller:
-    labels that tie at the threshold are not flagged. Nothing is promised about false alarms.
+    Where errors look random, the number is that for which the expected F1 of the flags is largest; where they look
+    like ambiguity, that of rows whose trust is confident of another class (:func:`confident_count`); and in between a
+    mean of the two. Labels that tie at the threshold are not flagged. Nothing is promised about false alarms.
     ``flag="estimated"`` is short for ``flag=Estimated()``.
 
     Examples
@@ -36,7 +36,7 @@ class Estimated(FlagRule):
     def flag(self, labels: JudgedLabels) -> Flags:
         """Flag the lowest scores."""
         tested = ~labels.verified
-        count = confident_count(labels.trust[tested], labels.codes[tested])
+        count = labels.noise.n_to_flag(tested)
         ordered = np.sort(labels.scores[tested])
         threshold = float(ordered[count]) if count < len(ordered) else np.inf
         promise = f"As many as are estimated to be wrong; no promise about false alarms. {REVIEW}"

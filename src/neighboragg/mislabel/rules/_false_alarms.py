@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from neighboragg._validation import check_real
 from neighboragg.mislabel._conformal import cmd_threshold
-from neighboragg.mislabel._noise_rate import noise_rate_from_trust
 from neighboragg.mislabel.rules._base import FlagRule, Flags, JudgedLabels
 
 __all__ = ["FalseAlarms"]
@@ -60,7 +59,7 @@ class FalseAlarms(FlagRule):
         """Flag scores below the conformal threshold."""
         rate = self.noise_rate
         if rate is None:
-            rate = min(noise_rate_from_trust(labels.trust, labels.codes), MOST_NOISE)
+            rate = min(labels.noise.rate, MOST_NOISE)
         threshold = cmd_threshold(labels.scores, alpha=self.level, noise_rate=rate)
         most = math.floor(self.level * len(labels.scores) * (1 - rate))
         promise = (

@@ -1,0 +1,183 @@
+"""P(label is wrong) for every label, and how many are: errors that look random, and those that look like ambiguity."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from neighboragg._typing import BoolArray, FloatArray, IntArray
+from neighboragg.mislabel._intervals import clopper_pearson
+from neighboragg.mislabel._noise_model import NoiseModel, fit_noise_model
+from neighboragg.mislabel._noise_rate import confident_of_another
+from neighboragg.mislabel._reliability import best_other_class
+from neighboragg.persistence import Stored
+
+__all__ = ["FoundNoise", "LabelNoise", "find_label_noise", "likely_f1_count"]
+
+# Log likelihood that a model of random errors has to gain to count for as much as plain doubt.
+HALF_GAIN = 5.0
+# Random errors make up this share of the doubted labels, or more, if they are what there is to doubt.
+EXPLAINED = 1 / 3
+# Doubt in log odds: trust is raised, so that of two labels that nobody trusts none is much worse than the other.
+DOUBT_FLOOR, DOUBT_SLOPE = 0.3, 2.0
+
+
+@dataclass(frozen=True)
+class LabelNoise(Stored):
+    """Log odds that labels are right, of rows fitted on and of others.
+
+    Parameters
+    ----------
+    model : NoiseModel
+        Of random errors.
+    randomness : float
+        How far errors look random, 1, or like ambiguity, 0.
+    shift : float
+        Added to log odds, so that the mean of P(wrong) is the estimated share.
+    has_kin : ndarray of bool of shape (C,)
+        Classes whose rows are near each other at all.
+    """
+
+    model: NoiseModel
+    randomness: float
+    shift: float
+    has_kin: BoolArray
+
+    def log_odds(self, trust: FloatArray, first: FloatArray, codes: IntArray) -> FloatArray:
+        """Log odds that labels are right, from trust and that of the first pass; low is suspicious."""
+        usual = self.has_kin[codes]
+        log_odds = _log_ratio(trust, codes, np.finfo(np.float64).tiny)
+        random = self.model.log_odds(*_among(self.has_kin, trust[usual], codes[usual]))
+        log_odds[usual] = _mixed(random, first[usual], codes[usual], self.randomness) + self.shift
+        return log_odds
+
+
+@dataclass(frozen=True)
+class FoundNoise:
+    """What the labels of the rows fitted on look like.
+
+    Parameters
+    ----------
+    noise : LabelNoise
+    p_wrong : ndarray of shape (n,)
+    rate : float
+        Estimated share of wrong labels, the mean of `p_wrong`.
+    low, high : float
+        The share if only errors that look random are errors, and if labels are wrong as often as trust doubts them; the
+        more errors look random, the more the latter is the share of labels that are not the most trusted class.
+    explained : float
+        Weight of random errors in the estimated share, at most ``noise.randomness``.
+    p_random : ndarray of shape (n,)
+        P(label is a random error).
+    doubted : ndarray of bool of shape (n,)
+        Rows whose trust is confident of another label; for a class without kin, rows that trust another more.
+    has_kin : ndarray of bool of shape (n,)
+    """
+
+    noise: LabelNoise
+    p_wrong: FloatArray
+    rate: float
+    low: float
+    high: float
+    explained: float
+    p_random: FloatArray
+    doubted: BoolArray
+    has_kin: BoolArray
+
+    def n_to_flag(self, rows: BoolArray) -> int:
+        """How many of these rows are worth flagging: for the best F1 of random errors, else the doubted ones."""
+        usual, w = rows & self.has_kin, self.explained
+        random, doubted = likely_f1_count(self.p_random[usual]), int(self.doubted[usual].sum())
+        return round(w * random + (1 - w) * doubted) + int(self.doubted[rows & ~self.has_kin].sum())
+
+
+def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_kin: BoolArray) -> FoundNoise:
+    """Fit the noise of labels to trust in them.
+
+    Parameters
+    ----------
+    trust : ndarray of shape (n, C)
+        Out-of-sample trust, calibrated to the given labels.
+    first : ndarray of shape (n, C)
+        That of the first pass, before labels were weighted by it.
+    codes : ndarray of shape (n,)
+    has_kin : ndarray of bool of shape (C,)
+        Classes whose rows are near each other at all. The others are names without a pattern, such as misspelled
+        ones: they say nothing about the noise of other labels.
+
+    Returns
+    -------
+    found : FoundNoise
+
+    Notes
+    -----
+    *Random errors* are found by :func:`fit_noise_model`. Errors that look like ambiguity cannot be told from it: where
+    the labels are what the trust expects, some are odd, and nobody can say whether they are errors. Those are ranked
+    by 2 log (t_y + 0.3) − 2 log (max_c t_c + 0.3) in the first pass, which has not yet taken sides, and as many are
+    expected to be wrong as :func:`confident_count` says. Log odds of the two are mixed with weight w = g² / (g² + 25)
+    for the first, where g is the gain in log likelihood of the model of random errors; the shares of wrong labels
+    with weight w · min(1, 3 r / c), where r is the share of random errors and c that of the doubted: a few random
+    errors among many doubted labels do not clear the others.
+    """
+    n, usual = len(codes), has_kin[codes]
+    known, labels = _among(has_kin, trust[usual], codes[usual])
+    model = fit_noise_model(known, labels)
+    gain = max(model.gain, 0.0)
+    randomness = gain**2 / (gain**2 + HALF_GAIN**2)
+    log_odds, p_random = model.log_odds(known, labels), np.zeros(n)
+    p_random[usual] = expit(-log_odds)
+    unlikely = trust[np.arange(n), codes] < trust.max(axis=1)
+    doubted = np.where(usual, confident_of_another(trust, codes), unlikely)
+    random, n_doubted = float(p_random.sum()), int(doubted[usual].sum())
+    explained = randomness * min(1.0, random / max(EXPLAINED * n_doubted, 1.0))
+    expected = explained * random + (1 - explained) * n_doubted
+    mixed = _mixed(log_odds, first[usual], codes[usual], randomness)
+    noise = LabelNoise(model, randomness, _shift(mixed, expected), has_kin)
+    p_wrong = expit(-noise.log_odds(trust, first, codes))
+    rate = float(p_wrong.mean())
+    certain = randomness * p_random[p_random > 0.5].sum()
+    low = min(rate, float(clopper_pearson(int(certain), n)[0]))
+    # Random errors make trust doubt everything a little; then only labels that trust another class more are counted.
+    doubt = 1 - float(trust[np.arange(n), codes].mean())
+    odd = float(clopper_pearson(int(unlikely.sum()), n)[1])
+    high = max(rate, explained * odd + (1 - explained) * doubt)
+    return FoundNoise(noise, p_wrong, rate, low, high, explained, p_random, doubted, usual)
+
+
+def likely_f1_count(p: FloatArray) -> int:
+    """Number of rows whose flags have the largest expected F1, 2 Σ_{i≤k} p_i / (k + Σ p)."""
+    found = np.cumsum(np.sort(p)[::-1])
+    if not len(p) or found[-1] <= 0.5:
+        return 0
+    return int(np.argmax(2 * found / (np.arange(1, len(p) + 1) + found[-1]))) + 1
+
+
+def _among(has_kin: BoolArray, trust: FloatArray, codes: IntArray) -> tuple[FloatArray, IntArray]:
+    """Trust and labels among the classes with kin alone."""
+    known = trust[:, has_kin] + np.finfo(np.float64).tiny
+    return known / known.sum(axis=1, keepdims=True), (np.cumsum(has_kin) - 1)[codes]
+
+
+def _mixed(random: FloatArray, first: FloatArray, codes: IntArray, randomness: float) -> FloatArray:
+    """Log odds against a random error, mixed with doubt."""
+    doubt = DOUBT_SLOPE * _log_ratio(first, codes, DOUBT_FLOOR)
+    return randomness * random + (1 - randomness) * doubt
+
+
+def _log_ratio(trust: FloatArray, codes: IntArray, floor: float) -> FloatArray:
+    """log t_y − log max_c t_c over other classes, each raised by the floor."""
+    row = np.arange(len(codes))
+    given, other = trust[row, codes], trust[row, best_other_class(trust, codes)]
+    return np.asarray(np.log(given + floor) - np.log(other + floor))
+
+
+def _shift(log_odds: FloatArray, expected: float) -> float:
+    """What to add to log odds so that P(wrong) sums to what is expected."""
+    n = len(log_odds)
+    if not n:
+        return 0.0
+    # Half a label at least: nothing found is not nothing there.
+    wanted = min(max(expected, 0.5), 0.9 * n)
+    reach = float(np.abs(log_odds).max()) + np.log(n) + 20.0
+    return float(brentq(lambda b: expit(-log_odds - b).sum() - wanted, -reach, reach))
