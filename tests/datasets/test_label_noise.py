@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from neighboragg.datasets import add_label_noise, make_moons_trust
+from neighboragg.datasets import add_label_noise, make_moons_trust, plausible_proba
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
-KINDS = ["symmetric", "class_dependent", "instance_dependent"]
+KINDS = ["symmetric", "class_dependent", "instance_dependent", "plausible"]
 LEVEL = 1e-6
 
 
@@ -102,6 +102,31 @@ def test_instance_dependent_follows_the_probabilities():
         assert binomtest(int(count), 2000, share).pvalue > LEVEL
 
 
+def test_plausible_draws_rows_and_classes_by_the_probabilities():
+    y = np.array(["a", "b", "c"])
+    proba = np.array([[0.5, 0.3, 0.2], [0.1, 0.9, 0.0], [0.2, 0.0, 0.8]])
+    drawn = np.zeros((3, 3), dtype=int)
+    for seed in range(2000):
+        noisy = add_label_noise(y, rate=1 / 3, kind="plausible", proba=proba, random_state=seed)
+        (row,) = np.flatnonzero(noisy.mask)
+        drawn[row, "abc".index(noisy.y[row])] += 1
+    shares = np.array([[0, 3, 2], [1, 0, 0], [2, 0, 0]]) / 8
+    assert (drawn[shares == 0] == 0).all()
+    for count, share in zip(drawn[shares > 0], shares[shares > 0], strict=True):
+        assert binomtest(int(count), 2000, share).pvalue > LEVEL
+
+
+def test_plausible_errors_come_from_other_models():
+    X, y = make_moons_trust(120, random_state=0)
+    noisy = add_label_noise(y, rate=0.1, kind="plausible", X=X, random_state=0)
+    again = add_label_noise(y, rate=0.1, kind="plausible", X=X, random_state=0)
+    np.testing.assert_array_equal(noisy.y, again.y)
+    proba = plausible_proba(X, y, random_state=0)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    doubt = 1 - proba[np.arange(120), y]
+    assert doubt[noisy.mask].mean() > 1.2 * doubt[~noisy.mask].mean()
+
+
 def test_rows_without_doubt_are_changed_last():
     y = np.array([0, 0, 0, 1, 1, 1])
     proba = np.eye(2)[y]
@@ -147,7 +172,7 @@ def test_bad_kind():
         add_label_noise([0, 1, 0, 1], rate=0.1, kind="uniform")
     assert str(caught.value) == (
         "The 'kind' parameter of add_label_noise must be one of 'class_dependent', 'instance_dependent', "
-        "'symmetric'. Got 'uniform' instead."
+        "'plausible', 'symmetric'. Got 'uniform' instead."
     )
 
 

@@ -3,7 +3,7 @@
 from neighboragg._public import publish as _publish
 from neighboragg.datasets._dataset import Dataset
 from neighboragg.datasets._fetch import list_datasets, load_dataset
-from neighboragg.datasets._noise import NoisyLabels, add_label_noise
+from neighboragg.datasets._noise import NoisyLabels, add_label_noise, plausible_proba
 from neighboragg.datasets._split import paper_split
 from neighboragg.datasets._synthetic import make_moons_trust
 
@@ -15,6 +15,7 @@ __all__ = [
     "load_dataset",
     "make_moons_trust",
     "paper_split",
+    "plausible_proba",
 ]
 
 _publish(globals())

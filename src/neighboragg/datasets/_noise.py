@@ -1,9 +1,14 @@
 """Wrong labels put in on purpose, and known, so that finding them can be measured."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.base import ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
@@ -19,9 +24,9 @@ from neighboragg._validation import (
 )
 from neighboragg.exceptions import InvalidInputError
 
-__all__ = ["NoisyLabels", "add_label_noise"]
+__all__ = ["NoisyLabels", "add_label_noise", "plausible_proba"]
 
-KINDS = ("symmetric", "class_dependent", "instance_dependent")
+KINDS = ("symmetric", "class_dependent", "instance_dependent", "plausible")
 OWNER = "add_label_noise"
 N_FOLDS = 5
 
@@ -66,13 +71,13 @@ def add_label_noise(
         Labels of at least two classes, numbers or strings.
     rate : float
         Share of labels to change, in [0, 1).
-    kind : {"symmetric", "class_dependent", "instance_dependent"}, default="symmetric"
+    kind : {"symmetric", "class_dependent", "instance_dependent", "plausible"}, default="symmetric"
         Which rows become which class; see Notes.
     X : array-like of shape (n_samples, n_features) or None, default=None
-        Rows, for ``"instance_dependent"`` without `proba`.
+        Rows, for ``"instance_dependent"`` and ``"plausible"`` without `proba`.
     proba : array-like of shape (n_samples, n_classes) or None, default=None
-        Out-of-fold probabilities, columns in sorted order of the classes, for ``"instance_dependent"``;
-        `X` is then not needed, and not used.
+        Out-of-fold probabilities, columns in sorted order of the classes, for ``"instance_dependent"`` and
+        ``"plausible"``; `X` is then not needed, and not used.
     random_state : int, RandomState or None, default=None
         Seed of the draws.
 
@@ -99,6 +104,9 @@ def add_label_noise(
       proportional to the largest probability of a wrong class, and changed to that class: the errors that
       people make. Without `proba`, probabilities are those of a logistic regression on standardized `X`,
       5-fold.
+    - ``"plausible"``: a row and its wrong class are drawn together, without replacement of rows, with probability
+      proportional to that of the class. Without `proba`, probabilities are those of :func:`plausible_proba`, whose
+      models are others than those that the detectors here ask.
 
     Examples
     --------
@@ -120,8 +128,9 @@ def add_label_noise(
         )
     rng = check_random_state(random_state)
     n_changed = round(rate * len(labels))
-    if kind == "instance_dependent":
-        rows, targets = _confusable(codes, _probabilities(X, proba, codes, len(classes), rng), n_changed, rng)
+    if kind in _DRAWS:
+        said = _probabilities(X, proba, codes, len(classes), kind, rng)
+        rows, targets = _DRAWS[kind](codes, said, n_changed, rng)
     else:
         rows = rng.permutation(len(labels))[:n_changed]
         targets = _TARGETS[kind](codes[rows], len(classes), rng)
@@ -158,11 +167,68 @@ def _confusable(
     return rows, best[rows]
 
 
+def _drawn(
+    codes: IntArray, proba: FloatArray, n_changed: int, rng: np.random.RandomState
+) -> tuple[IntArray, IntArray]:
+    """Draw rows and wrong classes together, weighted by the probability of the class."""
+    log_weight = np.log(np.maximum(proba, np.finfo(np.float64).tiny))
+    log_weight[np.arange(len(codes)), codes] = -np.inf
+    keys = log_weight + rng.gumbel(size=proba.shape)
+    # A row's largest key is its first draw; later ones of the same row do not count.
+    rows = np.argsort(-keys.max(axis=1), kind="stable")[:n_changed]
+    return rows, keys[rows].argmax(axis=1)
+
+
+_DRAWS = {"instance_dependent": _confusable, "plausible": _drawn}
+
+
+def plausible_proba(
+    X: ArrayLike, y: ArrayLike, *, random_state: int | np.random.RandomState | None = None
+) -> FloatArray:
+    """What a small network and the 10 nearest rows make of each row, out of fold and averaged.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    random_state : int, RandomState or None, default=None
+        Seed of folds and network.
+
+    Returns
+    -------
+    proba : ndarray of shape (n_samples, n_classes)
+        Columns in sorted order of the classes.
+
+    Examples
+    --------
+    >>> from neighboragg.datasets import make_moons_trust, plausible_proba
+    >>> X, y = make_moons_trust(200, random_state=0)
+    >>> plausible_proba(X, y, random_state=0).shape
+    (200, 2)
+    """
+    rows = check_rows(X, "X", "plausible_proba")
+    labels = check_labels(y, "y", "plausible_proba")
+    check_same_length(rows, "X", labels, "y", "plausible_proba")
+    classes, codes = np.unique(labels, return_inverse=True)
+    return _second_opinion(rows, codes, len(classes), check_random_state(random_state))
+
+
+def _second_opinion(X: FloatArray, codes: IntArray, n_classes: int, rng: np.random.RandomState) -> FloatArray:
+    """Mean of network and neighbors, out of fold."""
+    seed = int(rng.randint(2**31 - 1))
+    network = MLPClassifier((64,), max_iter=60, n_iter_no_change=60, random_state=seed)
+    # No more neighbors than the rows outside a fold.
+    models = (network, KNeighborsClassifier(max(1, min(10, len(codes) // 2))))
+    proba = [_out_of_fold(X, codes, n_classes, model, np.random.RandomState(seed)) for model in models]
+    return np.asarray(np.mean(proba, axis=0))
+
+
 def _probabilities(
     X: ArrayLike | None,
     proba: ArrayLike | None,
     codes: IntArray,
     n_classes: int,
+    kind: str,
     rng: np.random.RandomState,
 ) -> FloatArray:
     if proba is not None:
@@ -171,17 +237,21 @@ def _probabilities(
         return values
     if X is None:
         raise InvalidInputError(
-            f"{OWNER} with kind='instance_dependent' needs to know which rows are confusable.\n"
+            f"{OWNER} with kind={kind!r} needs to know which rows are confusable.\n"
             "Hint: pass proba, out-of-fold probabilities (cross_val_predict(..., method='predict_proba')), "
             "or X."
         )
     rows = check_rows(X, "X", OWNER)
     check_same_length(rows, "X", codes, "y", OWNER)
-    return _out_of_fold(rows, codes, n_classes, rng)
+    if kind == "plausible":
+        return _second_opinion(rows, codes, n_classes, rng)
+    return _out_of_fold(rows, codes, n_classes, LogisticRegression(max_iter=1000), rng)
 
 
-def _out_of_fold(X: FloatArray, codes: IntArray, n_classes: int, rng: np.random.RandomState) -> FloatArray:
-    """Return 5-fold logistic-regression probabilities; classes of one row are allowed."""
+def _out_of_fold(
+    X: FloatArray, codes: IntArray, n_classes: int, classifier: ClassifierMixin, rng: np.random.RandomState
+) -> FloatArray:
+    """Return 5-fold probabilities of a classifier on standardized rows; classes of one row are allowed."""
     # Dealing out the rows class by class stratifies the folds, whatever the size of the classes.
     folds = np.empty(len(codes), dtype=np.intp)
     folds[np.lexsort((rng.random_sample(len(codes)), codes))] = np.arange(len(codes)) % N_FOLDS
@@ -192,6 +262,9 @@ def _out_of_fold(X: FloatArray, codes: IntArray, n_classes: int, rng: np.random.
         if len(seen) == 1:
             proba[test, seen[0]] = 1.0
             continue
-        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-        proba[np.ix_(test, seen)] = model.fit(X[~test], codes[~test]).predict_proba(X[test])
+        model = make_pipeline(StandardScaler(), clone(classifier))
+        with warnings.catch_warnings():
+            # A network need not have learned the last digit to make mistakes.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            proba[np.ix_(test, seen)] = model.fit(X[~test], codes[~test]).predict_proba(X[test])
     return proba

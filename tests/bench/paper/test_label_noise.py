@@ -1,13 +1,23 @@
 """The comparison on wrong labels, on a small table in the place of a known data set."""
 
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
+from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import scale
 from typer.testing import CliRunner
 
 from neighboragg.bench.paper import LabelNoiseResults, noise_rows
+from neighboragg.bench.paper._label_noise import METHODS
+from neighboragg.bench.paper._label_noise_rivals import (
+    boosting_margins,
+    knn_shapley,
+    out_of_fold_loss,
+    simifeat,
+)
 from neighboragg.bench.paper._label_noise_tables import LabelNoiseTask, label_noise_plan
 from neighboragg.cli._app import app
 
@@ -28,7 +38,7 @@ def wine_as_landsat(tmp_path, monkeypatch):
 def test_every_score_is_judged_on_the_same_cell(wine_as_landsat):
     rows = LabelNoiseTask("landsat", "LR", "symmetric", 0.09, 0).rows()
     found = {row["method"]: row for row in rows}
-    assert {"ours", "cleanlab normalized_margin", "cleanlab filter", "kNN disagreement"} <= set(found)
+    assert set(found) == set(METHODS)
     assert found["ours"]["average_precision"] > 0.9
     assert found["ours, reliability=paper"]["average_precision"] < found["ours"]["average_precision"]
     assert found["ours"]["precision_at_recall_90"] > 0.5
@@ -44,7 +54,7 @@ def test_forest_base(wine_as_landsat):
 
 def test_the_plan_covers_all_cells_once():
     tasks = label_noise_plan(2)
-    assert len(tasks) == len(set(tasks)) == 4 * 2 * 3 * 3 * 2
+    assert len(tasks) == len(set(tasks)) == 4 * 2 * (4 * 4 + 3 * 3)
 
 
 def test_tables_count_wins_and_list_losses():
@@ -60,8 +70,9 @@ def test_tables_count_wins_and_list_losses():
 
     rows = []
     for rate, ours in ((0.03, 0.9), (0.2, 0.4)):
-        rows.append(row("ours", rate, ours, estimated_rate=rate))
-        rows.append(row("ours, own_models=False", rate, ours + 0.2))
+        estimates = {"estimated_rate": rate, "estimated_low": rate / 2, "estimated_high": 0.19, "ece": 0.01}
+        rows.append(row("ours", rate, ours, **estimates))
+        rows.append(row("ours, reliability=margin", rate, ours + 0.2))
         rows.append(row("ours, reliability=difference", rate, ours))
         rows += [
             row(baseline, rate, 0.5)
@@ -72,10 +83,13 @@ def test_tables_count_wins_and_list_losses():
             )
         ]
     grids = LabelNoiseResults(rows).tables()
-    gains, rates, lost = grids[2], grids[3], grids[4]
+    gains, rates, lost = grids[3], grids[4], grids[5]
     assert gains.rows[0][2].startswith("+15.0")
     assert gains.rows[0][3] == "1 / 1"
-    assert rates.rows[0] == ["3%", "3.0%", "3.0–3.0%"]
+    assert rates.rows == [
+        ["3%", "3.0%", "0.0", "1.5–19.0%", "1 of 1", "1.0"],
+        ["20%", "20.0%", "0.0", "10.0–19.0%", "0 of 1", "1.0"],
+    ]
     assert lost.rows == [["s, LR", "symmetric, 20%", "-10.0", "+10.0", "-10.0"]]
 
 
@@ -86,7 +100,43 @@ def test_the_command_writes_tables(wine_as_landsat, monkeypatch):
     out = wine_as_landsat / "out"
     result = CliRunner().invoke(app, ["bench", "mislabel", "-o", str(out), "--jobs", "1"])
     assert result.exit_code == 0, result.output
-    assert "Noise rate" in (out / "mislabel.md").read_text()
+    assert "Share of wrong labels" in (out / "mislabel.md").read_text()
     assert np.isin(
         ["mislabel.html", "mislabel.jsonl", "mislabel.png"], [path.name for path in out.iterdir()]
     ).all()
+
+
+@pytest.fixture
+def pairs_of_rows():
+    """Two classes far apart, five rows of each labeled as the other."""
+    rng = np.random.default_rng(0)
+    true = np.repeat([0, 1], 60)
+    X = rng.normal(size=(120, 3)) + 6.0 * (true[:, None] - 0.5)
+    wrong = np.zeros(120, dtype=bool)
+    wrong[[0, 1, 2, 3, 4, 60, 61, 62, 63, 64]] = True
+    return X, np.where(wrong, 1 - true, true), wrong
+
+
+def test_rivals_put_wrong_labels_last(pairs_of_rows):
+    X, y, wrong = pairs_of_rows
+    scores, voted, ranked = simifeat(X, y)
+    rivals = (scores, knn_shapley(X, y), boosting_margins(X, y, 0), out_of_fold_loss(X, y, 0))
+    assert min(average_precision_score(wrong, -found) for found in rivals) > 0.8
+    np.testing.assert_array_equal(voted, wrong)
+    assert wrong[ranked].mean() > 0.7 and ranked[wrong].mean() > 0.7
+
+
+def test_shapley_values_follow_their_definition():
+    """Against the mean gain over all orders of four rows, one after the other used as the row to label."""
+    X, y = np.array([[0.0], [1.0], [2.5], [4.5]]), np.array([0, 1, 0, 0])
+    expected = np.zeros(4)
+    for tested in range(4):
+        others = [i for i in range(4) if i != tested]
+        for order in permutations(others):
+            before = 0.0
+            for k in range(1, 4):
+                near = sorted(order[:k], key=lambda i: abs(X[i, 0] - X[tested, 0]))[:10]
+                gain = sum(y[i] == y[tested] for i in near) / 10
+                expected[order[k - 1]] += (gain - before) / 6
+                before = gain
+    np.testing.assert_allclose(knn_shapley(X, y), expected / 4)
