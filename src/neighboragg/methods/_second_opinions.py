@@ -1,7 +1,7 @@
 """Second opinions: other classifiers, fitted so that what they say of validation rows is honest."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -128,8 +128,8 @@ def _checked(estimator: Any, position: int) -> Any:
         )
     if isinstance(estimator, FrozenEstimator):
         raise InvalidParameterError(
-            f"Second opinion {position} of NeighborAgg is frozen, but second opinions are fitted here, on "
-            "training rows only.\nHint: pass the classifier itself."
+            f"Second opinion {position} of NeighborAgg is frozen, but second opinions are fitted here.\n"
+            "Hint: pass the classifier itself."
         )
     return clone(estimator)
 
@@ -161,18 +161,19 @@ def fit_second_opinion(
 ) -> tuple[SecondOpinion, Opinion]:
     """Fit one classifier; return it with its out-of-sample opinion on those of the validation rows that are judged.
 
-    The kernel and bagged ensembles are fitted on training and validation rows, and asked without the row, or out of
-    bag. Any other classifier is fitted on the training rows; where those are the validation rows too, it is asked out
+    In the end all are fitted on training and validation rows. The kernel is asked without the row, bagged ensembles
+    out of bag, any other classifier after a fit on the training rows only; where those are the validation rows too, out
     of fold.
     """
     if isinstance(estimator, Kernel):
         return estimator.fit(name, data, judged)
     if _votes_out_of_bag(estimator):
         return _fit_out_of_bag(name, estimator, data, judged)
-    opinion = ClassifierOpinion(name, _fitted(estimator, data.X, data.codes), SMOOTH_FLOOR, data.n_classes)
+    opinion = ClassifierOpinion(name, _fitted(estimator, *data.all_rows()), SMOOTH_FLOOR, data.n_classes)
     if data.shared:
         return opinion, Opinion(_out_of_fold(estimator, data)[judged], SMOOTH_FLOOR)
-    return opinion, opinion.ask(data.X_val[judged], np.full(len(judged), -1))
+    before = replace(opinion, estimator=_fitted(clone(estimator), data.X, data.codes))
+    return opinion, before.ask(data.X_val[judged], np.full(len(judged), -1))
 
 
 def _votes_out_of_bag(estimator: Any) -> bool:
