@@ -36,10 +36,10 @@ class Cell:
         """Whether the classifier is right on each test row."""
         return np.asarray(self.proba[self.test].argmax(axis=1) == self.codes[self.test])
 
-    def trust(self, method: TrustMethod, kind: str, n_val: int | None = None) -> FloatArray:
-        """Fit on the training and the (first) validation rows; trust in the predictions for the test rows."""
+    def fit(self, method: TrustMethod, kind: str, n_val: int | None = None) -> TrustMethod:
+        """Fit on the training and the (first) validation rows."""
         X, val = self.vectors[kind], self.val[:n_val]
-        method.fit(
+        return method.fit(
             X[self.train],
             self.codes[self.train],
             X_val=X[val],
@@ -47,7 +47,12 @@ class Cell:
             proba_val=self.proba[val],
             classes=np.arange(self.proba.shape[1]),
         )
-        return method.score_samples(X[self.test], self.proba[self.test])
+
+    def trust(self, method: TrustMethod, kind: str, n_val: int | None = None) -> FloatArray:
+        """Trust of a method, fitted here, in the predictions for the test rows."""
+        return self.fit(method, kind, n_val).score_samples(
+            self.vectors[kind][self.test], self.proba[self.test]
+        )
 
 
 def make_cell(X: FloatArray, labels: Array, base: str | Callable[[int], Any], seed: int) -> Cell:

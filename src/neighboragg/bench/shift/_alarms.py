@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from neighboragg._typing import FloatArray
-from neighboragg.bench._cells import Cell
-from neighboragg.methods import Mahalanobis, NeighborAgg
+from neighboragg.bench.shift._shifted_cell import ShiftedCell
+from neighboragg.methods import Mahalanobis
 from neighboragg.neighbors import ClasswiseNeighbors
 
 __all__ = ["ALARMS", "FAMILIARITY"]
@@ -15,24 +15,22 @@ FAMILIARITY = "Familiarity"
 N_NEIGHBORS = 5
 
 
-def _familiarity(cell: Cell) -> FloatArray:
-    method = NeighborAgg()
-    cell.trust(method, "tamed")
-    return method.familiarity(cell.vectors["tamed"][cell.test], cell.proba[cell.test])
+def _familiarity(shifted: ShiftedCell) -> FloatArray:
+    cell = shifted.cell
+    return shifted.pool.familiarity(cell.vectors["tamed"][cell.test], cell.proba[cell.test])
 
 
-def _distance(cell: Cell) -> FloatArray:
+def _distance(shifted: ShiftedCell) -> FloatArray:
     """Distance to the fifth nearest training row."""
-    X = cell.vectors["tamed"]
+    cell, X = shifted.cell, shifted.cell.vectors["tamed"]
     index = ClasswiseNeighbors(N_NEIGHBORS).fit(X[cell.train], np.zeros(len(cell.train), dtype=np.intp))
     return _conformal(*(index.kneighbors(X[rows])[0][:, 0, -1] for rows in (cell.val, cell.test)))
 
 
-def _mahalanobis(cell: Cell) -> FloatArray:
+def _mahalanobis(shifted: ShiftedCell) -> FloatArray:
     """Distance to the nearest class mean, by the covariance within classes."""
-    method = Mahalanobis()
-    cell.trust(method, "tamed")
-    X = cell.vectors["tamed"]
+    cell, X = shifted.cell, shifted.cell.vectors["tamed"]
+    method = cell.fit(Mahalanobis(), "tamed")
     return _conformal(
         *(
             -method.predict_trust(X[rows], cell.proba[rows]).max(axis=1)  # falls with the distance
@@ -41,7 +39,8 @@ def _mahalanobis(cell: Cell) -> FloatArray:
     )
 
 
-def _max_softmax(cell: Cell) -> FloatArray:
+def _max_softmax(shifted: ShiftedCell) -> FloatArray:
+    cell = shifted.cell
     return _conformal(*(-cell.proba[rows].max(axis=1) for rows in (cell.val, cell.test)))
 
 
@@ -52,7 +51,7 @@ def _conformal(seen: FloatArray, new: FloatArray) -> FloatArray:
 
 
 #: P-values of the test rows by name.
-ALARMS: dict[str, Callable[[Cell], FloatArray]] = {
+ALARMS: dict[str, Callable[[ShiftedCell], FloatArray]] = {
     FAMILIARITY: _familiarity,
     "kNN distance": _distance,
     "Mahalanobis distance": _mahalanobis,
