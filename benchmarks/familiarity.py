@@ -37,7 +37,7 @@ def resplit(X, codes, seed):
     vectors = TabularFeatures().fit(X[train])
     classifier = RandomForestClassifier(30, random_state=seed).fit(X[train], codes[train])
     proba_val, proba = classifier.predict_proba(X[val]), classifier.predict_proba(X[new])
-    method = NeighborAgg().fit(
+    method = NeighborAgg(effort="fast").fit(
         vectors.transform(X[train]), codes[train],
         X_val=vectors.transform(X[val]), y_val=codes[val], proba_val=proba_val, classes=classifier.classes_,
     )  # fmt: skip
