@@ -6,6 +6,7 @@ With --check nothing is written; the exit status says whether they are current.
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean
@@ -182,6 +183,87 @@ def table1() -> str:
     comparison = compared(TABLE1_SETS, TABLE1_BASES, COMPARED, printed=TABLE1_PRINTED)
     grids = [*comparison.by_base(), *(comparison.gains(method) for method in (DEFAULT, BEST))]
     return "\n".join(grid.to_markdown() for grid in grids)
+
+
+Line = dict[tuple[str, str], float]
+
+
+def baseline_lines() -> dict[str, dict[str, Line]]:
+    """AUROC of each baseline by whose it is, then by cell; all of ours and of the authors' on the same splits."""
+    rows = read("baselines")
+    seeds = {(row["set"], row["base"], row["seed"]) for row in rows}
+    # Baselines without public code were measured on these splits, too.
+    others = [
+        {**row, "whose": "ours"}
+        for row in tabular_rows()
+        if (row["set"], row["base"], row["seed"]) in seeds
+        and row["method"].partition(",")[0] in ("Mahalanobis", "GCN-1hop", PAPER_METHOD)
+    ]
+    found: dict[str, dict[str, dict[tuple[str, str], list[float]]]] = {}
+    for row in (*rows, *others):
+        baseline, _, form = row["method"].partition(", ")
+        whose = {"authors": "authors' code"}.get(row["whose"], row["whose"]) + (f", {form}" if form else "")
+        values = found.setdefault(baseline, {}).setdefault(whose, {})
+        values.setdefault((row["set"], row["base"]), []).append(100 * row["auroc"])
+    lines = {
+        baseline: {whose: {cell: mean(v) for cell, v in line.items()} for whose, line in by.items()}
+        for baseline, by in found.items()
+    }
+    for (name, base, method, metric), value in TABLE1_PRINTED.items():
+        if metric == "auroc" and method in lines:
+            lines[method].setdefault("paper", {})[name, base] = value
+    return lines
+
+
+def baselines() -> str:
+    """Ours, the authors' and the paper's figure of every baseline."""
+    cells = [(name, base) for name in TABLE1_SETS for base in PAPER_BASES]
+    table = [
+        [baseline, whose, *(f"{line[cell]:.2f}" if cell in line else "–" for cell in cells)]
+        for baseline, by in baseline_lines().items()
+        for whose, line in by.items()
+    ]
+    rows = read("baselines")
+    splits = sorted({row["seed"] for row in rows})
+    title = f"AUROC, %, mean over the splits of seeds {', '.join(map(str, splits))}"
+    commits = {(row["method"], row["commit"]) for row in rows if "commit" in row}
+    used = "; ".join(f"{method} {commit[:12]}" for method, commit in sorted(commits))
+    grid = Grid(title, ["baseline", "whose", *(f"{name} {base}" for name, base in cells)], table)
+    return f"{grid.to_markdown()}\nCommits of the authors' code: {used}."
+
+
+def baseline_settings() -> str:
+    """What validation rows chose, over base classifiers and splits."""
+    rows = [row for row in read("baselines") if "setting" in row]
+    lines = ["| | " + " | ".join(TABLE1_SETS) + " |", "| --- " * (len(TABLE1_SETS) + 1) + "|"]
+    for method in dict.fromkeys(row["method"] for row in rows):
+        shown = []
+        for name in TABLE1_SETS:
+            chosen = Counter(
+                ", ".join(f"{key}={value}" for key, value in row["setting"].items())
+                for row in rows
+                if (row["method"], row["set"]) == (method, name)
+            )
+            shown.append("; ".join(f"{text} ({times})" for text, times in chosen.most_common()))
+        lines.append(f"| {method} | " + " | ".join(shown) + " |")
+    return "\n".join(lines)
+
+
+def baseline_differences() -> str:
+    """Where ours differs from the authors' code, and from the paper, by more than a point of AUROC."""
+    lines = []
+    for baseline, by in baseline_lines().items():
+        for whose in ("authors' code", "paper"):
+            if whose not in by:
+                continue
+            gaps = {cell: by["ours"][cell] - value for cell, value in by[whose].items() if cell in by["ours"]}
+            above = [f"{name} {base} {gap:+.1f}" for (name, base), gap in gaps.items() if abs(gap) > 1]
+            most = max(gaps.values(), key=abs)
+            text = ", ".join(above) or f"none; the largest difference is {most:+.2f}"
+            lines.append(f"| {baseline} | {whose} | {text} |")
+    return "\n".join(
+        ["| baseline | ours against | cells more than 1 point apart |", "| --- | --- | --- |", *lines]
+    )
 
 
 def ablation() -> str:
@@ -365,6 +447,9 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "ablation": ablation,
     "prototype": beside_prototype,
     "exceptions": exceptions_to_the_paper,
+    "baselines": baselines,
+    "baseline-differences": baseline_differences,
+    "baseline-settings": baseline_settings,
     "losses": losses,
     "selective": selective,
     "familiarity": familiarity,
