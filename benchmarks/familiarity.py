@@ -1,8 +1,8 @@
 """False alarms of familiarity on real data: random resplits of letter and adult.
 
-Each time 2,300 rows are drawn: 800 to train a random forest and the learned metric on, 500 to compare with, and 1,000
+Each time 2,000 rows are drawn: 600 to train a random forest and the learned metric on, 400 to compare with, and 1,000
 new ones, none of which is unlike the others. Counted is the share of new rows with a familiarity of at most the
-level; the promise is that it is the level or less on average. Around that, chance on 500 validation and 1,000 new
+level; the promise is that it is the level or less on average. Around that, chance on 400 validation and 1,000 new
 rows makes it scatter like a beta-binomial variable, which says how large the mean of so many resplits may be by chance.
 `novelty` adds a promise about the risk of what is kept; its breaks are counted on a half of the new rows, with
 thresholds from the other half.
@@ -26,7 +26,7 @@ from neighboragg.selective import risk_threshold
 SETS = {"letter": 0.05, "adult": 0.10}
 LEVELS = (0.01, 0.05)
 N_SPLITS = 200
-N_TRAIN, N_VAL, N_NEW = 800, 500, 1000
+N_TRAIN, N_VAL, N_NEW = 600, 400, 1000
 CONFIDENCE = 0.95
 
 

@@ -26,7 +26,7 @@ SHIFTS: dict[str, tuple[str, ...]] = {
     "other country": ("adult",),
     "rare classes": ("letter", "mnist"),
 }
-N_ROWS = 5000
+N_ROWS = 4000
 SHARE_UNKNOWN = 0.2
 SHARE_RARE, KEPT_OF_RARE = 0.5, 0.1
 # Standard deviation of the noise, on gray values from 0 to 1, and the angle in degrees.
@@ -63,7 +63,7 @@ class _Rows:
 
 
 def shifted_cell(name: str, kind: str, base: str, seed: int) -> ShiftedCell:
-    """Draw at most 5,000 rows, split them 40/10/50, shift some of the test rows, train the base classifier.
+    """Draw at most 4,000 rows, split them 40/10/50, shift some of the test rows, train the base classifier.
 
     Parameters
     ----------

@@ -59,13 +59,13 @@ class ShiftTask:
 
 
 def shift_plan(n_splits: int) -> list[ShiftTask]:
-    """Every shift with its data sets, base classifiers and seeds; those of one data set follow each other."""
+    """Every shift with its data sets and base classifiers, seed by seed; one data set after the other."""
     pairs = [(name, kind) for kind, sets in SHIFTS.items() for name in sets]
     return [
         ShiftTask(name, kind, base, seed)
+        for seed in range(n_splits)
         for name, kind in sorted(pairs, key=lambda pair: pair[0])
         for base in SHIFT_BASES
-        for seed in range(n_splits)
     ]
 
 
