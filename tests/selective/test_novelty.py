@@ -125,6 +125,20 @@ def test_it_is_cloned_and_saved(digits, tmp_path):
     assert again.unfamiliar_ == safe.unfamiliar_
 
 
+def test_calibration_rows_unlike_those_of_fit_are_told(digits):
+    model, (X, y), _, unknown = digits
+    mixed, labels = np.vstack([X[:200], unknown[:200]]), np.concatenate([y[:200], np.full(200, 8)])
+    safe = SelectiveClassifier(model, target_risk=0.5, novelty=NOVELTY)
+    with pytest.warns(TrustWarning, match="are not like the rows that the model was fitted on") as caught:
+        safe.calibrate(mixed, labels)
+    n = round(400 * safe.unfamiliar_)
+    assert str(caught[0].message) == (
+        f"{n} of 400 calibration rows ({n / 400:.1%}) are rejected as unfamiliar, with novelty=0.05: they are not like "
+        "the rows that the model was fitted on. What is promised of the target holds for rows like the calibration "
+        "rows, but more of them are rejected.\nHint: fit the model on rows of that kind as well."
+    )
+
+
 class Given:
     """Rows are (trust, familiarity); class 0 is predicted for all, with groups that allow the given levels."""
 

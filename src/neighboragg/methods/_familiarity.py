@@ -111,7 +111,7 @@ def discounted(trust: FloatArray, familiarity: FloatArray) -> FloatArray:
     return trust * np.sqrt(np.minimum(1.0, familiarity / FAMILIAR))[:, None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Familiarity(Stored):
     """What validation rows say about how strange rows like those seen can be.
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from scipy.stats import betabinom
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 
 from neighboragg._binomial import upper_limit
@@ -29,6 +30,9 @@ from neighboragg.persistence import Savable, require
 from neighboragg.selective._thresholds import SelectiveThreshold, coverage_threshold, risk_threshold
 
 __all__ = ["SelectiveClassifier"]
+
+# Probability with which calibration rows like those of fit may be called unlike them.
+STRANGE = 1e-3
 
 
 class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -150,6 +154,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         self._check_novelty(assessed)
         correct, familiar = predicted == labels, self._familiar(assessed)
         self.unfamiliar_ = float((~familiar).mean())
+        self._warn_of_strangers(int((~familiar).sum()), len(familiar))
         if self.per_class:
             # Each class may fail with an equal share of the probability of failure.
             share = 1 - (1 - level) / len(self.classes_)
@@ -311,6 +316,24 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
             warnings.warn(
                 f"With novelty={level:g} no row can be rejected as unfamiliar whose predicted class is "
                 f"{', '.join(map(repr, self.classes_[never].tolist()))}.\n{hint}",
+                TrustWarning,
+                stacklevel=3,
+            )
+
+    def _warn_of_strangers(self, n_unfamiliar: int, n_rows: int) -> None:
+        """Warn if more calibration rows are unfamiliar than rows like those of fit would be."""
+        if not n_unfamiliar or self.novelty is None:
+            return
+        # Of one model, false alarms have a beta-binomial distribution, the wider the fewer rows are compared with.
+        ranks = round(1 / float(self.model.method_.familiarity_.least().max()))
+        rank = max(1, math.floor(self.novelty * ranks))
+        if betabinom.sf(n_unfamiliar - 1, n_rows, rank, ranks - rank) < STRANGE:
+            warnings.warn(
+                f"{n_unfamiliar} of {n_rows} calibration rows ({n_unfamiliar / n_rows:.1%}) are rejected as "
+                f"unfamiliar, with novelty={self.novelty:g}: they are not like the rows that the model was fitted on. "
+                "What is promised of the target holds for rows like the calibration rows, but more of them are "
+                "rejected.\n"
+                "Hint: fit the model on rows of that kind as well.",
                 TrustWarning,
                 stacklevel=3,
             )
