@@ -274,7 +274,8 @@ REFUSALS = [
     (
         lambda X, y: TrustedClassifier(LR, features="raw").fit(X, y),
         InvalidParameterError,
-        "The 'features' parameter must be 'auto', 'passthrough', a transformer or a callable. Got 'raw' instead.",
+        "The 'features' parameter must be 'auto', 'passthrough', a transformer, a callable, or a mapping of names to "
+        "these. Got 'raw' instead.",
     ),
     (
         lambda X, y: TrustedClassifier(LR, NeighborAgg(n_neighbors=0)).fit(X, y),

@@ -72,7 +72,7 @@ class TestReferenceRows:
         method = fit(NeighborAgg("network"))
         np.testing.assert_array_equal(method.reference_, np.arange(200))
         assert method.kneighbors(X_VAL)[1].shape == (80, 2, 5)
-        assert method.components_ is None
+        assert method.components_ == {}
 
     @pytest.mark.parametrize("aggregator", ["pool", "network"])
     def test_filtered_rows_keep_their_numbers(self, aggregator):
@@ -176,7 +176,7 @@ class TestWhatTheAggregatorSees:
     )
     def test_without_learned_metric(self, method, rows):
         method = clone(method).fit(rows, y, proba_val=np.full((200, 2), 0.5))
-        assert method.components_ is None
+        assert method.components_ == {}
         assert list(method.indexes_) == ["features"]
 
 

@@ -62,6 +62,14 @@ def test_named_layers_give_their_output(net, images):
     )
 
 
+def test_pictures_are_averaged_to_a_number_of_values(net, images):
+    found = embed(net, images, layer="conv", max_dimensions=20).embeddings
+    with torch.inference_mode():
+        pooled = nn.functional.adaptive_avg_pool2d(net.conv(images), 2).flatten(1).numpy()
+    np.testing.assert_array_equal(found, pooled)
+    assert embed(net, images, layer="conv", max_dimensions=200).embeddings.shape == (23, 144)
+
+
 def test_nested_modules(images):
     net = nn.Sequential(
         nn.Flatten(), nn.Sequential(nn.Linear(64, 9), nn.ReLU()), nn.Sequential(nn.Linear(9, 4))
@@ -207,8 +215,8 @@ ERRORS = {
     ),
     "no linear layer": (
         lambda net, x: embed(nn.Sequential(nn.Conv2d(1, 5, 8), nn.Flatten()), x),
-        "No linear layer of Sequential has an output for each of its 5 classes, so the layer before it is not known.\n"
-        "Hint: pass layer=…, one of '0', '1'.",
+        "No linear layer of Sequential has an output for each class, so the layer before it is not known.\n"
+        "Hint: name a layer, one of '0', '1'.",
     ),
     "probabilities": (
         lambda net, x: embed(Returning(lambda z: torch.softmax(z, 1), net), x),

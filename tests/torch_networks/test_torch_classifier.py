@@ -27,8 +27,10 @@ def test_trust_beats_the_confidence_of_the_network(model, digits):
     assert report["auroc"]["trust"]["estimate"] > report["auroc"]["confidence"]["estimate"]
 
 
-def test_trust_is_that_of_its_embeddings(model, digits, trained):
+def test_trust_is_that_of_its_embeddings(digits, trained):
     X, y = digits
+    model = TrustedClassifier(TorchClassifier(trained, layers="penultimate"))
+    model.fit(X[:700], y[:700], X_val=X[700:1100], y_val=y[700:1100])
     found = embed(trained, X)
     method = clone(model.method_).fit(
         found.embeddings[:700], y[:700], X_val=found.embeddings[700:1100], y_val=y[700:1100],
@@ -36,6 +38,18 @@ def test_trust_is_that_of_its_embeddings(model, digits, trained):
     )  # fmt: skip
     trust = method.predict_trust(found.embeddings[1100:], found.proba[1100:])
     np.testing.assert_allclose(model.predict_trust(X[1100:]), trust, atol=1e-6)
+
+
+def test_views_are_the_layers(model, digits, trained):
+    assert model.method_.views_ == {"penultimate": 16, "conv": 100}
+    experts = model.explain(digits[0][1100:1101]).experts
+    assert "20 nearest (conv, learned metric)" in experts
+    named = TrustedClassifier(TorchClassifier(trained, layers=["hidden", "conv"]))
+    X, y = digits
+    named.fit(X[:300], y[:300], X_val=X[300:500], y_val=y[300:500])
+    assert named.method_.views_ == {"hidden": 16, "conv": 100}
+    distances, _ = model.kneighbors(X[1100:1103], 2)
+    assert distances.shape == (3, 10, 2)
 
 
 def test_rows_of_any_form(model, digits):

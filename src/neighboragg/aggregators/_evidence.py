@@ -1,6 +1,6 @@
 """What is known about each row."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -32,11 +32,14 @@ class Evidence:
         a class has fewer rows. The first metric is the feature space itself.
     opinions : mapping of str to Opinion
         Second opinions by name.
+    leading : sequence of str, default=()
+        The metric of each view of the rows that is expected to be best; empty stands for the last one.
     """
 
     proba: FloatArray
     distances: Mapping[str, FloatArray]
     opinions: Mapping[str, Opinion] = field(default_factory=lambda: MappingProxyType({}))
+    leading: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.proba)

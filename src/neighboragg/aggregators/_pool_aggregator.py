@@ -47,10 +47,11 @@ class PoolAggregator(Aggregator):
     t_c ∝ exp(Σ_e θ_e f_e(x, c)). The experts f_e are log(p_c + ε); −mean_{j≤k} log(r_cj + d0) for each metric
     and k; log-probabilities of second opinions. The number of weights does not depend on the number of classes.
     Every expert is first calibrated by a temperature of its own. In these units the weights are drawn to a prior that
-    adds up to little more than one: shares in proportion to 1 / loss² for the classifier, the neighbors in the last
-    metric (a quarter for the nearest, the rest for the largest k) and each second opinion; nothing for the neighbors
-    in other metrics. Fitting is convex, over weights of at least zero. With the guard, θ ← aθ + (1−a)θ_temperature,
-    where a grows from 0 to 1 with the paired cross-validated log-likelihood gain over temperature scaling.
+    adds up to little more than one: shares in proportion to 1 / loss² for the classifier, the neighbors in the
+    leading metric of each view (a quarter for the nearest, the rest for the largest k) and each second opinion; nothing
+    for the neighbors in other metrics. Fitting is convex, over weights of at least zero. With the guard,
+    θ ← aθ + (1−a)θ_temperature, where a grows from 0 to 1 with the paired cross-validated log-likelihood gain over
+    temperature scaling.
 
     Examples
     --------
@@ -155,11 +156,14 @@ class PoolAggregator(Aggregator):
     def _groups(self, evidence: Evidence) -> list[dict[int, float]]:
         """Experts that the prior gives weight to, by position, with their share in the weight of their group."""
         n_counts, n_opinions = len(self.counts_), len(evidence.opinions)
+        metrics = list(evidence.distances)
         opinions = len(self.expert_names_) - n_opinions
-        largest = opinions - 1
-        smallest = opinions - n_counts
-        neighbors = {smallest: 0.25, largest: 0.75} if n_counts > 1 else {largest: 1.0}
-        return [{0: 1.0}, neighbors, *({opinions + i: 1.0} for i in range(n_opinions))]
+        neighbors = []
+        for metric in evidence.leading or metrics[-1:]:
+            smallest = 1 + metrics.index(metric) * n_counts
+            largest = smallest + n_counts - 1
+            neighbors.append({smallest: 0.25, largest: 0.75} if n_counts > 1 else {largest: 1.0})
+        return [{0: 1.0}, *neighbors, *({opinions + i: 1.0} for i in range(n_opinions))]
 
     def _tensor(self, evidence: Evidence) -> FloatArray:
         """Evidence of all experts, shape (n, C, E)."""

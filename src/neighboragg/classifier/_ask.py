@@ -64,7 +64,7 @@ def ask(estimator: Any, X: Any, *, labels: bool = True) -> Answer:
     if gives_vectors(estimator):
         network = unfrozen(estimator)
         found = network.embed(X)
-        return Answer(network.classes_[found.proba.argmax(axis=1)], found.proba, found.embeddings)
+        return Answer(network.classes_[found.proba.argmax(axis=1)], found.proba, found.stacked)
     preprocessing = preprocessing_of(estimator)
     if preprocessing is None:
         return Answer(*_labels_and_proba(estimator, X, labels), X)

@@ -1,6 +1,7 @@
 """Vectors and frozen parts that have seen the labels of rows from which trust is then learned."""
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,10 @@ ROWS_TO_TRY = 1000
 
 def refuse_supervised_vectors(estimator: Any, features: Any, X: Any, labels: Array, owner: str) -> None:
     """Raise if vectors would be learned from the labels of the rows that trust is then learned from."""
+    if isinstance(features, Mapping):
+        for view in features.values():
+            refuse_supervised_vectors(estimator, view, X, labels, owner)
+        return
     transformer = features
     if isinstance(features, str) and features == "auto" and isinstance(estimator, Pipeline):
         transformer = Pipeline(estimator.steps[:-1]) if len(estimator.steps) > 1 else None
@@ -37,12 +42,13 @@ def refuse_supervised_vectors(estimator: Any, features: Any, X: Any, labels: Arr
 
 def refuse_frozen_parts(estimator: Any, features: Any, owner: str) -> None:
     """Raise if something inside was trained before, maybe on the rows that are about to be held out."""
-    for outer in (estimator, features):
+    views = tuple(features.values()) if isinstance(features, Mapping) else (features,)
+    for outer in (estimator, *views):
         for part in (outer, *parts_of(outer)):
             inner = unfrozen(part)
             if inner is part or not (hasattr(inner, "predict") or _learns_from_labels(inner)):
                 continue
-            where = "as features" if part is features else f"inside {type(outer).__name__}"
+            where = "as features" if part is outer else f"inside {type(outer).__name__}"
             raise InvalidInputError(
                 f"{owner} got a frozen {type(inner).__name__} {where} but no X_val and "
                 "y_val. What it says of the rows it was trained on is over-confident, so trust cannot be learned "

@@ -1,6 +1,6 @@
 """TrustedClassifier: a classifier that also says how far each of its predictions can be trusted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from os import PathLike
@@ -60,6 +60,11 @@ def _has_neighbors(name: str) -> Callable[["TrustedClassifier"], bool]:
     return check
 
 
+def _is_code(features: Any) -> bool:
+    """Whether it is a callable, which is never stored."""
+    return callable(features) and not hasattr(features, "transform")
+
+
 class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier with a trust score for each of its predictions.
 
@@ -70,13 +75,14 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         A network is wrapped in :class:`neighboragg.torch.TorchClassifier`.
     method : TrustMethod, default=None
         How trust is computed; None means :class:`~neighboragg.methods.NeighborAgg` with its defaults.
-    features : "auto", "passthrough", transformer or callable, default="auto"
+    features : "auto", "passthrough", transformer, callable or mapping, default="auto"
         How rows become the vectors whose distances matter. "auto": the preprocessing of a
         :class:`~sklearn.pipeline.Pipeline` if `estimator` is one, then
         :class:`~neighboragg.features.TabularFeatures`, which brings the columns of an array or data frame to
         comparable scales. "passthrough": numbers as they are, right for embeddings.
         A transformer is cloned and fitted on the training rows. A callable maps rows to an array, such as a
-        network's backbone.
+        network's backbone. A mapping of names to any of these gives each row several vectors, each with neighbors of
+        its own, as in ``{"text": TfidfAndSVD(), "table": "auto"}``.
     validation_fraction : float, default=0.2
         Share of the rows held out to learn trust from, when neither `cv` nor validation rows are given.
     cv : int, cross-validation generator or iterable, default=None
@@ -469,7 +475,12 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def _saved_state(self) -> dict[str, Any]:
         state = self.__getstate__()
-        if callable(self.features) and not hasattr(self.features, "transform"):
+        if isinstance(self.features, Mapping) and any(_is_code(view) for view in self.features.values()):
+            raise InvalidParameterError(
+                f"This {type(self).__name__} cannot be saved: a view of its features is a callable, which is code.\n"
+                "Hint: make it a transformer, or pass the vectors of the views to NeighborAgg."
+            )
+        if _is_code(self.features):
             del state["features"]  # code, which is never stored
         if hasattr(self.cv, "__next__"):
             state["cv"] = None  # folds that have been used up
@@ -582,7 +593,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         # Now: a network knows its classes when it has run.
         self.classes_ = np.asarray(getattr(self.estimator_, "classes_", np.unique(labels)))
         self.method_ = clone(method).fit(
-            vectors,
+            self._vectorizer.split(vectors),
             labels,
             X_val=vectors_val,
             y_val=labels_val,
@@ -639,7 +650,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def _vectors(self, rows: Any, inputs: Any) -> FloatArray:
         """Vectors of rows that the classifier's preprocessing has turned into `inputs` already."""
-        return self._vectorizer.transform(inputs if self._vectorizer.kind == "auto" else rows, None)
+        return self._vectorizer.vectors_of(rows, inputs)
 
     def _original(self, indices: IntArray) -> IntArray:
         """Positions in the rows passed to fit, from positions in training rows followed by validation rows."""

@@ -1,13 +1,15 @@
 """What the `features` parameter of an estimator stands for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from neighboragg._typing import Array, FloatArray
 from neighboragg._validation import check_rows
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.features._embedded import EmbeddedFeatures
 from neighboragg.features._tabular import RowVectors, TabularFeatures
 from neighboragg.persistence import Stored
 
@@ -19,12 +21,23 @@ class Vectorizer(Stored):
 
     Parameters
     ----------
-    features : "auto", "passthrough", transformer or callable
+    features : "auto", "passthrough", transformer, callable, or mapping of names to these
+        With a mapping each row has several vectors, side by side in one array.
+
+    Attributes
+    ----------
+    views : dict of str to int or None
+        Number of columns of each view, where there are several.
     """
 
     def __init__(self, features: Any) -> None:
         self.kind, self.transformer, self.function = _resolve_features(features)
         self.columns: list[str] | None = None
+        self.views: dict[str, int] | None = None
+        self.network: EmbeddedFeatures | None = None
+        self.parts = (
+            {str(name): Vectorizer(part) for name, part in features.items()} if self.kind == "views" else {}
+        )
 
     def fit_transform(self, X: Any, y: Array | None, preprocessing: Any = None) -> FloatArray:
         """Fit on training rows, and return their vectors; `preprocessing` is fitted already, or None."""
@@ -33,8 +46,15 @@ class Vectorizer(Stored):
     def fit_represent(self, X: Any, y: Array | None, preprocessing: Any = None) -> RowVectors:
         """The same, with the terms of texts."""
         self.columns = _column_names(X)
+        if self.kind == "views":
+            views = {name: part.fit_transform(X, y, preprocessing) for name, part in self.parts.items()}
+            self.views = {name: vectors.shape[1] for name, vectors in views.items()}
+            return RowVectors(np.hstack(list(views.values())), None)
         if self.kind == "auto" and hasattr(preprocessing, "embed"):
-            return self.represent(preprocessing.embed(X).embeddings)
+            found = preprocessing.embed(X)
+            self.network = EmbeddedFeatures().fit(found.views)
+            self.views = self.network.views if len(found.views) > 1 else None
+            return self.represent(found.stacked)
         if self.kind == "auto":
             self.transformer = TabularFeatures(standardize=preprocessing is None)
             return self.transformer.fit_represent(X if preprocessing is None else preprocessing.transform(X))
@@ -46,17 +66,28 @@ class Vectorizer(Stored):
 
     def transform(self, X: Any, preprocessing: Any = None) -> FloatArray:
         """Vectors of new rows."""
-        if self.kind == "auto" and preprocessing is not None:
-            X = preprocessing.transform(X)
-        return self.represent(X).vectors
+        return self.vectors_of(X, X if preprocessing is None else preprocessing.transform(X))
+
+    def vectors_of(self, X: Any, preprocessed: Any) -> FloatArray:
+        """Vectors of new rows, given as they came and as the classifier's preprocessing has left them."""
+        if self.kind == "views":
+            return np.hstack([part.vectors_of(X, preprocessed) for part in self.parts.values()])
+        return self.represent(preprocessed if self.kind == "auto" else X).vectors
+
+    def split(self, vectors: FloatArray) -> Any:
+        """The views by name, or the vectors as they are where there is one."""
+        if self.views is None:
+            return vectors
+        ends = np.cumsum(list(self.views.values()))[:-1]
+        return dict(zip(self.views, np.split(vectors, ends, axis=1), strict=True))
 
     def represent(self, X: Any) -> RowVectors:
         """Vectors and terms of new rows, which any preprocessing has been applied to."""
-        if self.kind == "auto" and self.transformer is not None:
+        if self.network is not None:
+            return RowVectors(self.network.transform(X), None)
+        if self.kind == "auto":
             rows: RowVectors = self.transformer.represent(X)
             return RowVectors(check_rows(rows.vectors, "transformed X", "features"), rows.terms)
-        if self.kind == "auto":
-            return RowVectors(check_rows(X, "the embeddings of the network", "features"), None)
         if self.kind == "passthrough":
             return RowVectors(check_rows(X, "X", "features='passthrough'"), None)
         if self.function is not None:
@@ -88,13 +119,15 @@ def _resolve_features(features: Any) -> tuple[str, Any, Callable[[Any], Any] | N
     """Kind, transformer and function that a `features` parameter stands for."""
     if isinstance(features, str) and features in ("auto", "passthrough"):
         return features, None, None
+    if isinstance(features, Mapping) and features:
+        return "views", None, None
     if hasattr(features, "transform"):
         return "transformer", features, None
     if callable(features):
         return "callable", None, features
     raise InvalidParameterError(
-        "The 'features' parameter must be 'auto', 'passthrough', a transformer or a callable. "
-        f"Got {features!r} instead."
+        "The 'features' parameter must be 'auto', 'passthrough', a transformer, a callable, or a mapping of names to "
+        f"these. Got {features!r} instead."
     )
 
 

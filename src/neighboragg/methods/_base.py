@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -180,7 +180,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
         classes: ArrayLike | None,
     ) -> FitData:
         owner = type(self).__name__
-        rows, labels = check_rows(X, "X", owner), check_labels(y, "y", owner)
+        rows, labels = self._check_vectors(X, "X"), check_labels(y, "y", owner)
         check_same_length(rows, "X", labels, "y", owner)
         if not len(rows):
             raise InvalidInputError(f"X passed to {owner} has no rows.")
@@ -196,7 +196,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
         if X_val is None or y_val is None:
             rows_val, codes_val = rows, codes
         else:
-            rows_val = check_rows(X_val, "X_val", owner, n_features=self.n_features_in_)
+            rows_val = self._check_vectors(X_val, "X_val", n_features=self.n_features_in_)
             labels_val = check_labels(y_val, "y_val", owner)
             check_same_length(rows_val, "X_val", labels_val, "y_val", owner)
             codes_val = encode_labels(labels_val, self.classes_, "y_val", owner)
@@ -208,6 +208,10 @@ class TrustMethod(Savable, BaseEstimator, ABC):
         n_classes = len(self.classes_)
         proba = check_proba(proba_val, "proba_val", owner, n_classes=n_classes, n_rows=len(rows_val))
         return FitData(rows, codes, rows_val, codes_val, proba, n_classes)
+
+    def _check_vectors(self, X: Any, name: str, *, n_features: int | None = None) -> FloatArray:
+        """One vector for each row; `n_features` is None for the rows that decide it."""
+        return check_rows(X, name, type(self).__name__, n_features=n_features)
 
     def _check_classes(self, classes: ArrayLike) -> Array:
         given = np.asarray(classes)
@@ -221,7 +225,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
     def _check_query(self, X: ArrayLike, proba: ArrayLike) -> tuple[FloatArray, FloatArray]:
         check_is_fitted(self)
         owner = type(self).__name__
-        rows = check_rows(X, "X", owner, n_features=self.n_features_in_)
+        rows = self._check_vectors(X, "X", n_features=self.n_features_in_)
         return rows, check_proba(proba, "proba", owner, n_classes=len(self.classes_), n_rows=len(rows))
 
     def _check_codes(self, y: ArrayLike, name: str, rows: Array) -> IntArray:

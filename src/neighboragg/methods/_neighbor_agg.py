@@ -9,13 +9,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
-from neighboragg._validation import check_integer, check_real
+from neighboragg._validation import check_choice, check_integer, check_real
 from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, PoolAggregator
-from neighboragg.exceptions import InvalidParameterError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods._base import FitData, TrustMethod
 from neighboragg.methods._explanation import LEARNED, Explanation
 from neighboragg.methods._familiarity import Familiarity, discounted, strangeness
 from neighboragg.methods._second_opinions import KERNEL, fit_second_opinion, resolve_opinions
+from neighboragg.methods._views import columns_of, stack_views
 from neighboragg.neighbors import ClasswiseNeighbors, dense_rows, learn_metric
 from neighboragg.persistence import require
 
@@ -68,8 +69,10 @@ class NeighborAgg(TrustMethod):
         Fitted aggregator.
     reference_ : ndarray
         What the reference rows are: positions in the training rows, followed by the validation rows.
-    components_ : ndarray of shape (n_features, rank) or None
-        The learned metric.
+    views_ : dict of str to int
+        Number of features of each view; one called "features" where rows were not a mapping.
+    components_ : dict of str to ndarray of shape (n_features, rank)
+        The learned metric of each view that has one.
     familiarity_ : Familiarity
         What validation rows say about how far from its neighbors a row can be.
 
@@ -79,6 +82,10 @@ class NeighborAgg(TrustMethod):
     of class c. The aggregator is fitted on validation rows that the classifier has not seen. With the pool the
     reference rows are training and validation rows, and a validation row leaves itself out; with the network
     they are the training rows, as in the paper.
+
+    A row may have several vectors, such as two layers of a network, or text and table: `X` is then a mapping of names
+    to arrays. Each view has neighbors and a learned metric of its own, which are experts of their own in the pool, so
+    that validation rows decide what each is worth. Second opinions see all views side by side.
 
     References
     ----------
@@ -128,14 +135,18 @@ class NeighborAgg(TrustMethod):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def kneighbors(self, X: ArrayLike, n_neighbors: int | None = None) -> tuple[FloatArray, IntArray]:
+    def kneighbors(
+        self, X: ArrayLike, n_neighbors: int | None = None, *, view: str | None = None
+    ) -> tuple[FloatArray, IntArray]:
         """Nearest reference rows of every class in the feature space.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features)
+        X : array-like of shape (n, n_features), or mapping of views as in fit
         n_neighbors : int, default=None
             Neighbors per class; defaults to those used for the trust.
+        view : str, default=None
+            In which view to look, where there are several; the first by default.
 
         Returns
         -------
@@ -143,7 +154,9 @@ class NeighborAgg(TrustMethod):
             Indices count the training rows first, then the validation rows; missing ones are (inf, -1).
         """
         check_is_fitted(self)
-        distances, found = self.indexes_[FEATURES].kneighbors(X, n_neighbors)
+        name = check_choice(view or next(iter(self.views_)), "view", type(self).__name__, choices=self.views_)
+        rows = self._check_vectors(X, "X", n_features=self.n_features_in_)
+        distances, found = self.indexes_[name].kneighbors(self._mapped(name, rows), n_neighbors)
         return distances, np.where(found < 0, -1, self.reference_[found])
 
     def familiarity(self, X: ArrayLike, proba: ArrayLike, *, left_out: IntArray | None = None) -> FloatArray:
@@ -246,7 +259,10 @@ class NeighborAgg(TrustMethod):
         experts, contributions = self.aggregator_.contributions(evidence)
         familiarity = self._familiarity(rows, evidence, own)
         trust = self._shifted(self.aggregator_.predict_trust(evidence), familiarity)
-        distances, found = self.indexes_[FEATURES].kneighbors(rows, exclude=self._reference_ids(own))
+        first = next(iter(self.views_))
+        distances, found = self.indexes_[first].kneighbors(
+            self._mapped(first, rows), exclude=self._reference_ids(own)
+        )
         indices = np.where(found < 0, -1, self.reference_[found])
         return Explanation(
             self.classes_,
@@ -275,7 +291,7 @@ class NeighborAgg(TrustMethod):
             self.second_opinions, effort=self.effort, random_state=seed, n_jobs=self.n_jobs
         )
         opinions = opinions if self.aggregator_.uses_opinions else []
-        learns_a_map = self._uses_learned_metric(data) or any(name == KERNEL for name, _ in opinions)
+        learns_a_map = bool(self._views_with_a_metric(data)) or any(name == KERNEL for name, _ in opinions)
         judged = self._judged_rows(data, seed, learns_a_map)
         self.components_ = self._learn_components(data, judged, seed)
         exclude = self._index_reference(data, np.flatnonzero(keep), k)[judged]
@@ -288,7 +304,10 @@ class NeighborAgg(TrustMethod):
         fitted = [fit_second_opinion(name, estimator, data, judged) for name, estimator in opinions]
         self.opinions_ = [opinion for opinion, _ in fitted]
         evidence = Evidence(
-            data.proba_val[judged], distances, {opinion.name: said for opinion, said in fitted}
+            data.proba_val[judged],
+            distances,
+            {opinion.name: said for opinion, said in fitted},
+            self._leading(),
         )
         self.aggregator_.fit(evidence, data.codes_val[judged])
 
@@ -327,6 +346,7 @@ class NeighborAgg(TrustMethod):
             proba,
             self._distances(X, proba.shape[1], self._reference_ids(left_out)),
             {opinion.name: opinion.ask(X, left_out) for opinion in self.opinions_},
+            self._leading(),
         )
 
     def _distances(
@@ -364,9 +384,38 @@ class NeighborAgg(TrustMethod):
             f"{', '.join(map(repr, sorted(AGGREGATORS)))} or an Aggregator. Got {self.aggregator!r} instead."
         )
 
-    def _uses_learned_metric(self, data: FitData) -> bool:
-        wanted = self.learned_metric and self.aggregator_.uses_learned_metric
-        return wanted and len(np.unique(data.codes)) > 1 and data.X.shape[1] > 1
+    def _check_vectors(self, X: Any, name: str, *, n_features: int | None = None) -> FloatArray:
+        if not isinstance(X, Mapping):
+            rows = super()._check_vectors(X, name, n_features=n_features)
+            if n_features is None:
+                self.views_ = {FEATURES: rows.shape[1]}
+            return rows
+        owner = type(self).__name__
+        if n_features is None:
+            rows, self.views_ = stack_views(X, name, owner)
+            return rows
+        # In the order of fit, whatever the order of the mapping.
+        given = {view: X[view] for view in self.views_ if view in X}
+        rows, widths = stack_views(given if len(given) == len(X) else X, name, owner)
+        if widths != self.views_ or len(given) != len(X):
+            raise InvalidInputError(
+                f"{name} passed to {owner} has the views {widths}, but fit had {self.views_} (with the number of "
+                "features of each).\nHint: pass the same views."
+            )
+        return rows
+
+    def _views_with_a_metric(self, data: FitData) -> list[str]:
+        """Views that a metric is learned for."""
+        if (
+            not (self.learned_metric and self.aggregator_.uses_learned_metric)
+            or len(np.unique(data.codes)) < 2
+        ):
+            return []
+        return [view for view, width in self.views_.items() if width > 1]
+
+    def _leading(self) -> tuple[str, ...]:
+        """The metric of each view that is expected to be best: the learned one, where there is one."""
+        return tuple(_learned(view) if view in self.components_ else view for view in self.views_)
 
     def _judged_rows(self, data: FitData, seed: int, learns_a_map: bool) -> IntArray:
         """Validation rows to fit the aggregator on.
@@ -381,13 +430,15 @@ class NeighborAgg(TrustMethod):
             most = min(most, MOST_JUDGED)
         return np.sort(np.random.default_rng(seed).permutation(n)[:most])
 
-    def _learn_components(self, data: FitData, judged: IntArray, seed: int) -> FloatArray | None:
-        if not self._uses_learned_metric(data):
-            return None
+    def _learn_components(self, data: FitData, judged: IntArray, seed: int) -> dict[str, FloatArray]:
         rows = np.setdiff1d(np.arange(len(data.X)), judged) if data.shared else np.arange(len(data.X))
         if not len(rows):
-            return None
-        return learn_metric(data.X[rows], data.codes[rows], random_state=seed)
+            return {}
+        columns = columns_of(self.views_)
+        return {
+            view: learn_metric(data.X[rows, columns[view]], data.codes[rows], random_state=seed)
+            for view in self._views_with_a_metric(data)
+        }
 
     def _index_reference(self, data: FitData, kept: IntArray, k: int) -> IntArray:
         """Index the reference rows in every metric; return the reference id of each validation row, or -1."""
@@ -401,11 +452,15 @@ class NeighborAgg(TrustMethod):
             codes = np.concatenate([codes, data.codes_val])
             self.reference_ = np.concatenate([kept, n_train + np.arange(n_val)])
             own = len(kept) + np.arange(n_val)
-        names = [FEATURES] if self.components_ is None else [FEATURES, LEARNED]
+        names = [
+            name
+            for view in self.views_
+            for name in (view, *([_learned(view)] if view in self.components_ else []))
+        ]
         self.indexes_ = {
             name: ClasswiseNeighbors(
                 k,
-                metric=self.metric if name == FEATURES else "euclidean",
+                metric=self.metric if name in self.views_ else "euclidean",
                 batch_size=self.batch_size,
                 n_jobs=self.n_jobs,
             ).fit(self._mapped(name, X), codes, classes=np.arange(data.n_classes))
@@ -414,16 +469,24 @@ class NeighborAgg(TrustMethod):
         return own
 
     def _mapped(self, name: str, X: FloatArray) -> FloatArray:
-        if name == FEATURES or self.components_ is None:
+        """Rows in the metric of an index."""
+        if len(self.views_) == 1 and name in self.views_:
             return X
-        # Row by row in double precision, so that a row maps to the same bits in any batch.
-        return np.einsum("nd,dr->nr", X.astype(np.float64), self.components_.astype(np.float64))
+        for view, columns in columns_of(self.views_).items():
+            if name == view:
+                return X[:, columns]
+            if name == _learned(view):
+                # Row by row in double precision, so that a row maps to the same bits in any batch.
+                part, components = X[:, columns].astype(np.float64), self.components_[view].astype(np.float64)
+                return np.einsum("nd,dr->nr", part, components)
+        raise KeyError(name)
 
     def _after_load(self) -> None:
         super()._after_load()
         if hasattr(self, "classes_"):
             require(isinstance(self.familiarity_, Familiarity), "it has no familiarity")
             require(self.familiarity_.n_classes == len(self.classes_), "its familiarity has other classes")
+            require(sum(self.views_.values()) == self.n_features_in_, "its views are not its features")
 
     def _aggregator_kind(self) -> str:
         for name, kind in AGGREGATORS.items():
@@ -433,3 +496,8 @@ class NeighborAgg(TrustMethod):
             f"A {type(self).__name__} with an aggregator of type {type(self.aggregator_).__name__} cannot be saved.\n"
             f"Hint: use {' or '.join(sorted(kind.__name__ for kind in AGGREGATORS.values()))}."
         )
+
+
+def _learned(view: str) -> str:
+    """What the learned metric of a view is called."""
+    return LEARNED if view == FEATURES else f"{view}, {LEARNED}"

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -28,7 +29,7 @@ from neighboragg._validation import (
     encode_labels,
 )
 from neighboragg.crossfit import CrossFitted, cross_fit, deal_folds, fold_splits
-from neighboragg.exceptions import InvalidInputError, TrustWarning
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 from neighboragg.features import Vectorizer
 from neighboragg.mislabel._build_result import build_result
 from neighboragg.mislabel._inputs import (
@@ -243,6 +244,11 @@ class MislabelDetector(Savable, BaseEstimator):
         if not rows.shape[0]:
             raise InvalidInputError(f"X passed to {owner} has no rows.")
         self.n_features_in_ = width(rows)
+        if isinstance(self.features, Mapping):
+            raise InvalidParameterError(
+                f"The 'features' parameter of {type(self).__name__} is a mapping of several views; labels are judged "
+                "by one.\nHint: pass one of them."
+            )
         self._vectorizer = Vectorizer(self.features)
         # Without labels: vectors that had seen them would vouch for them.
         vectors, terms = self._vectorizer.fit_represent(rows, None)

@@ -12,10 +12,12 @@ from neighboragg._validation import check_labels
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.torch._batches import refuse_shuffled
 from neighboragg.torch._embed import Embedded, run_network
-from neighboragg.torch._layers import PENULTIMATE
 from neighboragg.torch._outputs import to_proba
 
 __all__ = ["TorchClassifier"]
+
+# Pictures of earlier layers are averaged over squares to this many numbers.
+MAX_DIMENSIONS = 2048
 
 
 class TorchClassifier(ClassifierMixin, BaseEstimator):
@@ -30,8 +32,10 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
         As for :func:`embed`.
     classes : sequence, default=None
         Class of each output of the network; numbers from 0 by default.
-    layer : str, default=None
-        Layer whose output is the embedding; by default the input of the last linear layer.
+    layers : "auto", str or sequence of str, default="auto"
+        Layers whose output is taken, as in :func:`embed`. Each is a view of its own with neighbors of its own;
+        validation rows decide what it is worth. "auto": the input of the last linear layer ("penultimate"), and
+        the last convolution if there is one. All but the first are reduced to 100 dimensions.
     output, batch_size, device, autocast
         As for :func:`embed`.
 
@@ -72,7 +76,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
         module: torch.nn.Module,
         *,
         classes: Sequence[Any] | None = None,
-        layer: str | None = None,
+        layers: str | Sequence[str] = "auto",
         output: str = "logits",
         batch_size: int = 256,
         device: Any = None,
@@ -80,7 +84,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         self.module = module
         self.classes = classes
-        self.layer = layer
+        self.layers = layers
         self.output = output
         self.batch_size = batch_size
         self.device = device
@@ -115,10 +119,11 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
         found = run_network(
             self.module,
             X,
-            (self.layer or PENULTIMATE,),
+            self._wanted(),
             batch_size=self.batch_size,
             device=self.device,
             autocast=self.autocast,
+            max_dimensions=MAX_DIMENSIONS,
         )
         order = self._order(found.output.shape[1])
         return Embedded(
@@ -153,7 +158,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[proba.argmax(axis=1)]
 
     def transform(self, X: Any) -> FloatArray:
-        """Embeddings.
+        """Embeddings, of all layers side by side.
 
         Parameters
         ----------
@@ -163,7 +168,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
         -------
         vectors : ndarray of shape (n, n_dimensions)
         """
-        return self.embed(X).embeddings
+        return self.embed(X).stacked
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -171,6 +176,11 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_clone__(self) -> Self:
         """Itself, as there is nothing to fit anew."""
         return self
+
+    def _wanted(self) -> tuple[str, ...] | None:
+        if isinstance(self.layers, str):
+            return None if self.layers == "auto" else (self.layers,)
+        return tuple(self.layers)
 
     def _order(self, n_outputs: int) -> Array:
         """Sets the classes, and returns the output of each in their sorted order."""

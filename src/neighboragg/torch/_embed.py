@@ -16,7 +16,7 @@ from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg._validation import check_integer
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.torch._batches import Batch, batches, row_count
-from neighboragg.torch._layers import PENULTIMATE, Listener, check_layers, last_linear
+from neighboragg.torch._layers import PENULTIMATE, Listener, check_layers, trace
 from neighboragg.torch._outputs import check_targets, logits_of, to_proba
 from neighboragg.torch._rows import GrowingFile, GrowingRows
 
@@ -52,6 +52,12 @@ class Embedded:
         """Vectors of the first layer that was asked for."""
         return next(iter(self.views.values()))
 
+    @property
+    def stacked(self) -> FloatArray:
+        """Vectors of all layers side by side."""
+        views = list(self.views.values())
+        return views[0] if len(views) == 1 else np.hstack(views)
+
     def __repr__(self) -> str:
         views = ", ".join(f"{name}: {rows.shape[1]} dimensions" for name, rows in self.views.items())
         labels = "with" if self.labels is not None else "without"
@@ -67,6 +73,7 @@ def embed(
     batch_size: int = 256,
     device: Any = None,
     autocast: torch.dtype | None = None,
+    max_dimensions: int | None = None,
     folder: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Embedded:
@@ -93,6 +100,8 @@ def embed(
         Where to run; defaults to where the module's parameters are. The module itself is not moved.
     autocast : torch.dtype, default=None
         Run in this precision by ``torch.autocast``, such as ``torch.bfloat16``.
+    max_dimensions : int, default=None
+        Average the pictures of a layer over squares until they have no more numbers than this.
     folder : path-like, default=None
         Write vectors to ``<layer>.npy`` files there, batch by batch, and map them; needed when they do not fit
         into memory.
@@ -114,7 +123,14 @@ def embed(
     layers = (PENULTIMATE,) if layer is None else (layer,) if isinstance(layer, str) else tuple(layer)
     with telling(progress):
         found = run_network(
-            module, data, layers, batch_size=batch_size, device=device, autocast=autocast, folder=folder
+            module,
+            data,
+            layers,
+            batch_size=batch_size,
+            device=device,
+            autocast=autocast,
+            max_dimensions=max_dimensions,
+            folder=folder,
         )
     return Embedded(
         views=found.views,
@@ -135,18 +151,19 @@ class Run(NamedTuple):
 def run_network(
     module: torch.nn.Module,
     data: Any,
-    layers: Sequence[str],
+    layers: Sequence[str] | None,
     *,
     batch_size: int,
     device: Any,
     autocast: torch.dtype | None,
+    max_dimensions: int | None,
     folder: str | PathLike[str] | None = None,
 ) -> Run:
-    """Go through the data once."""
-    check_layers(module, layers)
+    """Go through the data once; None stands for the usual layers."""
+    check_layers(module, layers or ())
     runner = Runner(module, device, autocast)
     size = check_integer(batch_size, "batch_size", "embed", minimum=1)
-    columns = {name: _column(name, folder) for name in layers}
+    columns: dict[str, GrowingRows | GrowingFile] = {}
     outputs, labels = GrowingRows(), GrowingRows()
     n_labels = 0
     try:
@@ -156,8 +173,10 @@ def run_network(
             listener: Listener | None = None
             for batch in batches(data, size):
                 if listener is None:
-                    head = _head(module, layers, runner, batch)
-                    listener = Listener(module, layers, head)
+                    seen = trace(module, lambda batch=batch: runner.run(batch))
+                    wanted = tuple(layers) if layers else seen.usual_layers()
+                    columns = {name: _column(name, folder) for name in wanted}
+                    listener = Listener(module, wanted, seen.head, max_dimensions)
                 with listener.listening():
                     given = runner.run(batch)
                 mask = batch.keywords.get("attention_mask")
@@ -213,12 +232,6 @@ class Runner:
         )
         with cast:
             return logits_of(self._module(*moved.arguments, **moved.keywords), len(batch))
-
-
-def _head(module: torch.nn.Module, layers: Sequence[str], runner: Runner, batch: Batch) -> str | None:
-    if PENULTIMATE not in layers or PENULTIMATE in dict(module.named_modules()):
-        return None
-    return last_linear(module, lambda: runner.run(batch))
 
 
 def _device_of(parameter: Any) -> torch.device:

@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
-__all__ = ["PENULTIMATE", "Listener", "check_layers", "last_linear"]
+__all__ = ["PENULTIMATE", "Listener", "Trace", "check_layers", "trace"]
 
 # The name by which the input of the last linear layer is asked for and called.
 PENULTIMATE = "penultimate"
 N_LISTED = 40
+CONVOLUTIONS = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
 
 
 class Listener:
@@ -25,10 +27,15 @@ class Listener:
         Names as of `named_modules`, whose output is taken; or :data:`PENULTIMATE`, the input of the last linear layer.
     head : str or None
         Name of the last linear layer.
+    max_dimensions : int or None
+        Largest number of values of a picture.
     """
 
-    def __init__(self, module: torch.nn.Module, layers: Sequence[str], head: str | None) -> None:
+    def __init__(
+        self, module: torch.nn.Module, layers: Sequence[str], head: str | None, max_dimensions: int | None
+    ) -> None:
         self._module, self._layers, self._head = module, tuple(layers), head
+        self._max_dimensions = max_dimensions
         self.heard: dict[str, torch.Tensor] = {}
 
     @contextmanager
@@ -36,6 +43,11 @@ class Listener:
         """Listen within the block, and leave no hook behind."""
         named = dict(self._module.named_modules())
         handles = []
+        if PENULTIMATE in self._layers and PENULTIMATE not in named and self._head is None:
+            raise InvalidParameterError(
+                f"No linear layer of {type(self._module).__name__} has an output for each class, so the layer before "
+                f"it is not known.\nHint: name a layer, one of {_listed(self._module)}."
+            )
         for layer in self._layers:
             if layer == PENULTIMATE and layer not in named:
                 handles.append(
@@ -61,7 +73,7 @@ class Listener:
         for layer in self._layers:
             if layer not in self.heard:
                 raise InvalidInputError(f"Layer {layer!r} did not run in the forward pass of the module.")
-            found[layer] = _one_vector_a_row(self.heard.pop(layer), layer, n_rows, mask)
+            found[layer] = _one_vector_a_row(self.heard.pop(layer), layer, n_rows, mask, self._max_dimensions)
         return found
 
     def _note(self, layer: str, value: Any) -> None:
@@ -71,28 +83,46 @@ class Listener:
             self.heard[layer] = value
 
 
-def last_linear(module: torch.nn.Module, run: Any) -> str:
-    """Name of the linear layer that runs last while `run()` does, and has an output for each class."""
-    order: list[tuple[str, torch.Tensor]] = []
+@dataclass(frozen=True)
+class Trace:
+    """What was seen while a module ran once.
+
+    Parameters
+    ----------
+    head : str or None
+        The linear layer that ran last and has an output for each class.
+    convolution : str or None
+        The convolution that ran last.
+    """
+
+    head: str | None
+    convolution: str | None
+
+    def usual_layers(self) -> tuple[str, ...]:
+        """The layers that are worth looking at: what the head gets, and the last convolution."""
+        return (PENULTIMATE,) if self.convolution is None else (PENULTIMATE, self.convolution)
+
+
+def trace(module: torch.nn.Module, run: Any) -> Trace:
+    """Look on while `run()` runs the module and returns its output."""
+    order: list[tuple[str, torch.nn.Module, Any]] = []
     handles = [
-        part.register_forward_hook(lambda _, __, output, name=name: order.append((name, output)))
+        part.register_forward_hook(lambda part, _, output, name=name: order.append((name, part, output)))
         for name, part in module.named_modules()
-        if isinstance(part, torch.nn.Linear)
+        if name and isinstance(part, (torch.nn.Linear, *CONVOLUTIONS))
     ]
     try:
         logits = run()
     finally:
         for handle in handles:
             handle.remove()
-    for name, output in reversed(order):
-        if output.shape == logits.shape:
-            return name
-    last = f" The last one that ran is {order[-1][0]!r}." if order else ""
-    raise InvalidParameterError(
-        f"No linear layer of {type(module).__name__} has an output for each of its {logits.shape[1]} classes, so the "
-        f"layer before it is not known.{last}\n"
-        f"Hint: pass layer=…, one of {_listed(module)}."
-    )
+    heads = [
+        name
+        for name, part, output in order
+        if isinstance(part, torch.nn.Linear) and output.shape == logits.shape
+    ]
+    convolutions = [name for name, part, _ in order if isinstance(part, CONVOLUTIONS)]
+    return Trace(heads[-1] if heads else None, convolutions[-1] if convolutions else None)
 
 
 def check_layers(module: torch.nn.Module, layers: Sequence[str]) -> None:
@@ -112,7 +142,7 @@ def _listed(module: torch.nn.Module) -> str:
 
 
 def _one_vector_a_row(
-    value: torch.Tensor, layer: str, n_rows: int, mask: torch.Tensor | None
+    value: torch.Tensor, layer: str, n_rows: int, mask: torch.Tensor | None, most: int | None
 ) -> torch.Tensor:
     if value.ndim < 2 or len(value) != n_rows:
         raise InvalidInputError(
@@ -123,4 +153,7 @@ def _one_vector_a_row(
     if value.ndim == 3 and mask is not None and mask.shape == value.shape[:2]:
         weight = mask.to(value.dtype)[:, :, None]
         return (value * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1)
+    if value.ndim == 4 and most is not None and value[0].numel() > most:
+        side = max(1, int((most / value.shape[1]) ** 0.5))
+        value = torch.nn.functional.adaptive_avg_pool2d(value, side)
     return value.flatten(1)

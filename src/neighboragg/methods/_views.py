@@ -1,0 +1,36 @@
+"""Several vectors for each row, such as layers of a network, kept side by side in one array."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from neighboragg._typing import FloatArray
+from neighboragg._validation import check_rows
+from neighboragg.exceptions import InvalidInputError
+
+__all__ = ["columns_of", "stack_views"]
+
+
+def stack_views(views: Mapping[str, Any], name: str, owner: str) -> tuple[FloatArray, dict[str, int]]:
+    """All views side by side, and the number of columns of each."""
+    for view in views:
+        if not isinstance(view, str):
+            raise InvalidInputError(
+                f"The views of {name} passed to {owner} must be called by str. Got {view!r}."
+            )
+    rows = {view: check_rows(X, f"{name}[{view!r}]", owner) for view, X in views.items()}
+    lengths = {view: len(found) for view, found in rows.items()}
+    if len(set(lengths.values())) != 1:
+        given = ", ".join(f"{view!r} {n}" for view, n in lengths.items()) or "no view at all"
+        raise InvalidInputError(
+            f"The views of {name} passed to {owner} must have the same number of rows. Got {given}.\n"
+            "Hint: each view needs a vector for every row, in the same order."
+        )
+    return np.hstack(list(rows.values())), {view: found.shape[1] for view, found in rows.items()}
+
+
+def columns_of(widths: Mapping[str, int]) -> dict[str, slice]:
+    """Where each view is."""
+    ends = np.cumsum(list(widths.values())).tolist()
+    return {view: slice(end - width, end) for (view, width), end in zip(widths.items(), ends, strict=True)}
