@@ -49,6 +49,16 @@ def test_the_summary_says_by_what_labels_were_judged(found):
     )
     assert f"Found:\n  {found.result.n_flagged:>2}  labels that look wrong\n" in text
     assert "labels flagged" in text
+    assert found.result.noise_summary() in text
+
+
+def test_the_share_of_wrong_labels_is_a_range_that_holds_the_truth(wine, found):
+    _, wrong = wine
+    low, high = found.result.noise_rate_range
+    assert low <= wrong.mean() <= high
+    assert low <= found.result.noise_rate <= high
+    flagged = found.to_frame()
+    assert (flagged["p_wrong"].diff().dropna() <= 0).all()
 
 
 def test_kept_leaks_hide_every_wrong_label(wine):

@@ -128,6 +128,7 @@ def _item(source: _Rows, result: MislabelResult, row: int, queue: str) -> Review
         score=float(result.scores[row]),
         trust=tuple(float(value) for value in result.trust[row]),
         reasons=tuple(result.reasons[row]),
+        facts={"estimated probability that the label is wrong": f"{result.p_wrong[row]:.0%}"},
         given_neighbors=_neighbors(source, near, distances),
         suggested_neighbors=_neighbors(source, other, far),
         queue=queue,
