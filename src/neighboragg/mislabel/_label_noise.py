@@ -18,9 +18,10 @@ __all__ = ["FoundNoise", "LabelNoise", "find_label_noise", "likely_f1_count"]
 # Log likelihood that a model of random errors has to gain to count for as much as plain doubt.
 HALF_GAIN = 5.0
 # Random errors make up this share of the doubted labels, or more, if they are what there is to doubt.
-EXPLAINED = 1 / 3
+EXPLAINED = 1 / 2
 # Doubt in log odds: trust is raised, so that of two labels that nobody trusts none is much worse than the other.
 DOUBT_FLOOR, DOUBT_SLOPE = 0.3, 2.0
+TRUST_FLOOR = 1e-30
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class LabelNoise(Stored):
         """Log odds that labels are right, from trust and that of the first pass; low is suspicious."""
         usual = self.has_kin[codes]
         log_odds = _log_ratio(trust, codes, np.finfo(np.float64).tiny)
-        random = self.model.log_odds(*_among(self.has_kin, trust[usual], codes[usual]))
+        random = self.model.log_odds(*_among(self.has_kin, trust[usual], first[usual], codes[usual]))
         log_odds[usual] = _mixed(random, first[usual], codes[usual], self.randomness) + self.shift
         return log_odds
 
@@ -112,16 +113,17 @@ def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_
 
     Notes
     -----
-    *Random errors* are found by :func:`fit_noise_model`. Errors that look like ambiguity cannot be told from it: where
-    the labels are what the trust expects, some are odd, and nobody can say whether they are errors. Those are ranked
-    by 2 log (t_y + 0.3) − 2 log (max_c t_c + 0.3) in the first pass, which has not yet taken sides, and as many are
-    expected to be wrong as :func:`confident_count` says. Log odds of the two are mixed with weight w = g² / (g² + 25)
-    for the first, where g is the gain in log likelihood of the model of random errors; the shares of wrong labels
-    with weight w · min(1, 3 r / c), where r is the share of random errors and c that of the doubted: a few random
-    errors among many doubted labels do not clear the others.
+    *Random errors* are found by :func:`fit_noise_model` in the geometric mean of both trusts. *Errors that look like
+    ambiguity* cannot be told from it: where the labels are what the trust expects, some are odd, and nobody can say
+    whether they are errors. Those are ranked by 2 log (t_y + 0.3) − 2 log (max_c t_c + 0.3) in the first pass, which
+    has not yet taken sides, and as many are expected to be wrong as :func:`confident_count` says.
+
+    Log odds of the two are mixed with weight w = g² / (g² + 25) for the first, where g is the gain in log likelihood
+    of the model of random errors; the shares of wrong labels with weight w · min(1, 2 r / c), where r is the share of
+    random errors and c that of the doubted: a few random errors among many doubted labels do not clear the others.
     """
     n, usual = len(codes), has_kin[codes]
-    known, labels = _among(has_kin, trust[usual], codes[usual])
+    known, labels = _among(has_kin, trust[usual], first[usual], codes[usual])
     model = fit_noise_model(known, labels)
     gain = max(model.gain, 0.0)
     randomness = gain**2 / (gain**2 + HALF_GAIN**2)
@@ -153,9 +155,11 @@ def likely_f1_count(p: FloatArray) -> int:
     return int(np.argmax(2 * found / (np.arange(1, len(p) + 1) + found[-1]))) + 1
 
 
-def _among(has_kin: BoolArray, trust: FloatArray, codes: IntArray) -> tuple[FloatArray, IntArray]:
-    """Trust and labels among the classes with kin alone."""
-    known = trust[:, has_kin] + np.finfo(np.float64).tiny
+def _among(
+    has_kin: BoolArray, trust: FloatArray, first: FloatArray, codes: IntArray
+) -> tuple[FloatArray, IntArray]:
+    """Trust, halfway to that of the first pass, and labels, both among the classes with kin alone."""
+    known = np.sqrt(trust[:, has_kin] * first[:, has_kin]) + TRUST_FLOOR
     return known / known.sum(axis=1, keepdims=True), (np.cumsum(has_kin) - 1)[codes]
 
 
