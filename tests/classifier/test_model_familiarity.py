@@ -41,7 +41,7 @@ def test_rows_far_away_are_unfamiliar(way):
 def test_false_alarms_of_rows_drawn_by_class_and_out_of_fold(way):
     """What the proof leaves out: a draw by class, and classifiers and scales that have seen the rows."""
     rng = np.random.default_rng(0)
-    cheap = NeighborAgg(PoolAggregator(guard=False), learned_metric=False)
+    cheap = NeighborAgg(PoolAggregator(guard=False), learned_metric=False, effort="fast")
     p = []
     for _ in range(1000):
         labels = rng.integers(0, 2, 101)

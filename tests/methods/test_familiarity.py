@@ -39,7 +39,7 @@ def heavy_tailed(rng, n):
 def p_value_of_new_row(draw, aggregator, rng, n_train, n_val):
     rows, codes, proba = draw(rng, n_train + n_val + 1)
     train, val, new = np.split(np.arange(len(rows)), [n_train, n_train + n_val])
-    method = NeighborAgg(aggregator, learned_metric=False).fit(
+    method = NeighborAgg(aggregator, learned_metric=False, effort="fast").fit(
         rows[train],
         codes[train],
         X_val=rows[val],
