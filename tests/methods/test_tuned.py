@@ -90,12 +90,20 @@ def test_without_both_outcomes_the_method_keeps_its_own_setting(separate, right)
     assert np.isnan(method.scores_).all()
 
 
-def test_a_single_error_is_no_reason(separate):
-    labels = separate["y_val"].copy()
-    labels[0] = 1 - labels[0]
-    method = Tuned(TrustScore(n_neighbors=1), RANKS).fit(**{**separate, "proba_val": np.eye(2)[labels]})
-    assert method.setting_ == {"n_neighbors": 1}
-    assert np.isfinite(method.scores_).all()
+@pytest.mark.parametrize(("n_errors", "rank"), [(1, 1), (4, 1), (5, 20)])
+def test_a_handful_of_errors_is_no_reason(n_errors, rank):
+    """Labels of training rows are often wrong, so that a higher rank is better, seen on few wrong predictions."""
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    X = rng.normal(size=(400, 2)) + 6 * y[:, None]
+    given = np.where(rng.random(400) < 0.3, 1 - y, y)
+    labels = y[200:].copy()
+    labels[:n_errors] = 1 - labels[:n_errors]
+    method = Tuned(TrustScore(n_neighbors=1), {"n_neighbors": [20]}).fit(
+        X[:200], given[:200], X_val=X[200:], y_val=y[200:], proba_val=np.eye(2)[labels]
+    )
+    assert method.scores_[1] > method.scores_[0]
+    assert method.setting_ == {"n_neighbors": rank}
 
 
 @pytest.mark.slow

@@ -19,6 +19,9 @@ from neighboragg.persistence import require
 
 __all__ = ["Tuned"]
 
+# Right and wrong predictions of each at least; the standard error of a gain on fewer is itself a guess.
+FEWEST = 5
+
 
 class Tuned(TrustMethod):
     """Another trust method, with the setting that ranks validation rows best.
@@ -52,8 +55,8 @@ class Tuned(TrustMethod):
     Each setting is fitted without a fold of the validation rows and asked for the trust in the predictions for that
     fold; its score is the AUROC of that trust, over all folds together, against whether the prediction is right.
     Where the validation rows are the training rows themselves, a fold is left out of both. The best setting takes
-    the place of the method's own if it gains more than the standard error of the gain (DeLong's, paired): a handful
-    of wrong validation predictions prefers some setting to any other by chance.
+    the place of the method's own if it gains more than the standard error of the gain (DeLong's, paired), and there
+    are at least 5 right and 5 wrong predictions: a handful of them prefers some setting to any other by chance.
 
     References
     ----------
@@ -101,7 +104,8 @@ class Tuned(TrustMethod):
             self.scores_ = np.array([auroc(correct, values) for values in trust])
             best = int(self.scores_.argmax())
             gain = self.scores_[best] - self.scores_[0]
-            chosen = best if gain > gain_error(correct, trust[best], trust[0]) else 0
+            if FEWEST <= correct.sum() <= len(correct) - FEWEST:
+                chosen = best if gain > gain_error(correct, trust[best], trust[0]) else 0
         self.setting_ = self.settings_[chosen]
         everything = (np.arange(len(rows)) for rows in (data.X, data.X_val))
         self.method_ = self._fitted(self.setting_, data, *everything)
@@ -173,7 +177,7 @@ def gain_error(correct: BoolArray, first: FloatArray, second: FloatArray) -> flo
     """Standard error of the difference in AUROC between two trusts in the same rows."""
     difference = placements(correct, first) - placements(correct, second)
     parts = (difference[correct], difference[~correct])
-    return float(np.sqrt(sum(part.var(ddof=1) / len(part) if len(part) > 1 else np.inf for part in parts)))
+    return float(np.sqrt(sum(part.var(ddof=1) / len(part) for part in parts)))
 
 
 def placements(correct: BoolArray, trust: FloatArray) -> FloatArray:
