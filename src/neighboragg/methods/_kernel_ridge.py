@@ -21,7 +21,7 @@ LARGEST_REACH = 1e4
 SMALLEST_DISTANCE = 1e-3
 # A row that decides its own answer alone has no answer without itself.
 LARGEST_LEVERAGE = 1 - 1e-6
-# Similarities held at a time: 2**22 values, 32 MB.
+# Similarities, or values of rows, held at a time: 2**22, 32 MB.
 BLOCK_ELEMENTS = 2**22
 # The map is learned from some of the rows, and gradients are taken at fewer.
 GRADIENT_STEPS, GRADIENT_LANDMARKS, FITTED_ROWS, GRADIENT_ROWS = 2, 500, 6000, 1000
@@ -35,7 +35,7 @@ class LinearMap(Stored):
 
     center: FloatArray
     spread: float
-    matrix: FloatArray
+    matrix: FloatArray | None = None
 
     @classmethod
     def scaling(cls, X: FloatArray) -> "LinearMap":
@@ -43,16 +43,16 @@ class LinearMap(Stored):
         center = np.median(X.astype(np.float64), axis=0)
         reach = np.abs(X - center).max(axis=1)
         spread = float(np.median(reach)) or float(reach.max()) or 1.0
-        return cls(center, spread, np.eye(X.shape[1]))
+        return cls(center, spread)
 
     def followed_by(self, matrix: FloatArray) -> "LinearMap":
         """This map, then a matrix."""
-        return LinearMap(self.center, self.spread, self.matrix @ matrix)
+        return LinearMap(self.center, self.spread, matrix if self.matrix is None else self.matrix @ matrix)
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Mapped rows in double precision; bounded, however far out a row is."""
         scaled = np.clip((X - self.center) / self.spread, -LARGEST_REACH, LARGEST_REACH)
-        return np.asarray(scaled @ self.matrix)
+        return scaled if self.matrix is None else scaled @ self.matrix
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class KernelRidge(Stored):
         """Probabilities, shape (n, C); `own_codes` has the class of a row of fit, which is left out, else -1."""
         scores = np.empty((len(X), len(self.prior)))
         with ONE_THREAD:
-            for rows in _blocks(len(X), len(self.landmarks)):
+            for rows in _blocks(X, len(self.landmarks)):
                 near = laplace_kernel(self.space.apply(X[rows]), self.landmarks, self.width)
                 found = near @ self.coefficients
                 own = own_codes[rows] >= 0
@@ -141,7 +141,7 @@ def fit_kernel_ridge(
         landmarks = space.apply(X[chosen])
         width = float(np.median(distances_between(landmarks, landmarks))) or 1.0
         gram, pull = np.zeros((len(chosen), len(chosen))), np.zeros((len(chosen), n_classes))
-        for rows in _blocks(len(X), len(chosen)):
+        for rows in _blocks(X, len(chosen)):
             near = laplace_kernel(space.apply(X[rows]), landmarks, width)
             gram += near.T @ near
             pull += near.T @ one_hot(codes[rows], prior)
@@ -246,6 +246,6 @@ def as_probabilities(scores: FloatArray) -> FloatArray:
     return positive / positive.sum(axis=1, keepdims=True)
 
 
-def _blocks(n_rows: int, n_landmarks: int) -> Iterator[slice]:
-    size = max(1, BLOCK_ELEMENTS // n_landmarks)
-    return (slice(start, start + size) for start in range(0, n_rows, size))
+def _blocks(X: FloatArray, n_landmarks: int) -> Iterator[slice]:
+    size = max(1, BLOCK_ELEMENTS // max(n_landmarks, X.shape[1]))
+    return (slice(start, start + size) for start in range(0, len(X), size))

@@ -41,8 +41,9 @@ class NeighborAgg(TrustMethod):
     learned_metric : bool, default=True
         Look for neighbors in a learned linear map of the features too, if the aggregator uses it.
     effort : {"fast", "balanced", "best"}, default="balanced"
-        Computation that goes into second opinions of ours, which join the pool: none; a kernel classifier; or a
-        kernel classifier with twice the landmarks, a random forest, extremely randomized trees and gradient boosting.
+        Computation that goes into second opinions of ours, which join the pool. "fast": none. "balanced": a kernel
+        classifier, for half the cost of the rest again. "best": a kernel classifier with twice the landmarks, a random
+        forest, extremely randomized trees and gradient boosting, for several times the cost.
     second_opinions : "auto", None or list, default="auto"
         Whose log-probabilities join the pool. "auto": those that `effort` stands for. A list takes their place: of
         classifiers, and of "kernel", "forest", "extra trees" and "boosting". None: nobody's.
