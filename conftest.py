@@ -2,4 +2,12 @@
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("torch") else ["tests/torch_networks/*", "src/neighboragg/torch/*"]
+collect_ignore_glob = (
+    []
+    if find_spec("torch")
+    else [
+        "tests/torch_networks/*",
+        "src/neighboragg/torch/*",
+        "src/neighboragg/bench/images/*",
+    ]
+)

@@ -10,7 +10,20 @@ from neighboragg.exceptions import FileFormatError
 
 __all__ = ["ResultStore"]
 
-KEY = ("set", "label", "digest", "base", "seed", "method", "n_neighbors", "noise", "rate", "shift")
+KEY = (
+    "set",
+    "label",
+    "digest",
+    "base",
+    "seed",
+    "method",
+    "n_neighbors",
+    "noise",
+    "rate",
+    "shift",
+    "epochs",
+    "limit",
+)
 
 
 class ResultStore:

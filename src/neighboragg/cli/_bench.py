@@ -19,6 +19,7 @@ from rich.progress import (
 
 from neighboragg.bench import Results, compare, paper
 from neighboragg.bench import shift as shifts
+from neighboragg.cli._progress import progress_bar
 
 __all__ = ["bench"]
 
@@ -42,6 +43,37 @@ def table1(seeds: Seeds = 5, jobs: Jobs = -1, output: Folder = DEFAULT_FOLDER, b
     with _bar() as progress:
         results = paper.table1(output, bases=chosen, n_splits=seeds, n_jobs=jobs, progress=progress)
     _show(results, output / "table1")
+
+
+@bench.command()
+def table2(
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds of the methods.")] = 5,
+    output: Folder = DEFAULT_FOLDER,
+    sets: Annotated[str, typer.Option(help="Data sets, separated by commas; all if empty.")] = "",
+    arch: Annotated[
+        str | None, typer.Option(help="Network for all sets: cnn, resnet20, resnet18 or resnet50.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Length of the training.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=100, help="Number of training and of test pictures to use.")
+    ] = None,
+) -> None:
+    """MNIST, Fashion-MNIST and CIFAR-10 × all methods on networks trained here, beside the paper's Table 2."""
+    from neighboragg.bench import images  # PyTorch takes a while to import
+
+    console = Console()
+    chosen = _chosen(sets, tuple(images.TABLE2_SETS))
+    with progress_bar(console) as progress:
+        results = images.table2(
+            output,
+            sets=chosen,
+            architecture=arch,
+            epochs=epochs,
+            limit=limit,
+            n_seeds=seeds,
+            progress=progress,
+        )
+    _show(results, output / "table2")
 
 
 @bench.command()

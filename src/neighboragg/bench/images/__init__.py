@@ -1,0 +1,26 @@
+"""The paper's comparison on images: networks trained here, and every trust method on their embeddings.
+
+Needs PyTorch: ``pip install "neighboragg[torch]"``.
+"""
+
+from neighboragg._optional import import_extra as _import_extra
+from neighboragg._public import publish as _publish
+
+_import_extra("torch", extra="torch", purpose="neighboragg.bench.images")
+
+from neighboragg.bench.images._networks import ARCHITECTURES, ResNet, SmallCNN  # noqa: E402
+from neighboragg.bench.images._study import IMAGE_METHODS, TABLE2_PRINTED, TABLE2_SETS, table2  # noqa: E402
+from neighboragg.bench.images._training import train_network  # noqa: E402
+
+__all__ = [
+    "ARCHITECTURES",
+    "IMAGE_METHODS",
+    "TABLE2_PRINTED",
+    "TABLE2_SETS",
+    "ResNet",
+    "SmallCNN",
+    "table2",
+    "train_network",
+]
+
+_publish(globals())
