@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import expit, logsumexp
 
 from neighboragg._typing import BoolArray, FloatArray, IntArray
+from neighboragg.aggregators import softmax
 from neighboragg.mislabel._intervals import clopper_pearson
-from neighboragg.mislabel._noise_model import NoiseModel, fit_noise_model
+from neighboragg.mislabel._noise_model import MOST_ROWS, NoiseModel, fit_noise_model
 from neighboragg.mislabel._noise_rate import confident_of_another
 from neighboragg.mislabel._reliability import best_other_class
 from neighboragg.persistence import Stored
@@ -22,6 +23,7 @@ EXPLAINED = 1 / 2
 # Doubt in log odds: trust is raised, so that of two labels that nobody trusts none is much worse than the other.
 DOUBT_FLOOR, DOUBT_SLOPE = 0.3, 2.0
 TRUST_FLOOR = 1e-30
+MOST_LOG_POWER = 1.0
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class LabelNoise(Stored):
         Of random errors.
     randomness : float
         How far errors look random, 1, or like ambiguity, 0.
+    power : float
+        Of the trust that the model sees, which makes it calibrated to the given labels.
     shift : float
         Added to log odds, so that the mean of P(wrong) is the estimated share.
     has_kin : ndarray of bool of shape (C,)
@@ -42,6 +46,7 @@ class LabelNoise(Stored):
 
     model: NoiseModel
     randomness: float
+    power: float
     shift: float
     has_kin: BoolArray
 
@@ -49,7 +54,8 @@ class LabelNoise(Stored):
         """Log odds that labels are right, from trust and that of the first pass; low is suspicious."""
         usual = self.has_kin[codes]
         log_odds = _log_ratio(trust, codes, np.finfo(np.float64).tiny)
-        random = self.model.log_odds(*_among(self.has_kin, trust[usual], first[usual], codes[usual]))
+        known, labels = _among(self.has_kin, trust[usual], first[usual], codes[usual])
+        random = self.model.log_odds(softmax(self.power * known), labels)
         log_odds[usual] = _mixed(random, first[usual], codes[usual], self.randomness) + self.shift
         return log_odds
 
@@ -113,8 +119,8 @@ def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_
 
     Notes
     -----
-    *Random errors* are found by :func:`fit_noise_model` in the geometric mean of both trusts. *Errors that look like
-    ambiguity* cannot be told from it: where the labels are what the trust expects, some are odd, and nobody can say
+    *Random errors* are found by :func:`fit_noise_model` in the calibrated geometric mean of both trusts. *Errors that
+    look like ambiguity* cannot be told from it: where labels are what trust expects, some are odd, and nobody can say
     whether they are errors. Those are ranked by 2 log (t_y + 0.3) − 2 log (max_c t_c + 0.3) in the first pass, which
     has not yet taken sides, and as many are expected to be wrong as :func:`confident_count` says.
 
@@ -123,19 +129,22 @@ def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_
     random errors and c that of the doubted: a few random errors among many doubted labels do not clear the others.
     """
     n, usual = len(codes), has_kin[codes]
-    known, labels = _among(has_kin, trust[usual], first[usual], codes[usual])
+    log_trust, labels = _among(has_kin, trust[usual], first[usual], codes[usual])
+    power = _calibrating_power(log_trust, labels)
+    known = softmax(power * log_trust)
     model = fit_noise_model(known, labels)
     gain = max(model.gain, 0.0)
     randomness = gain**2 / (gain**2 + HALF_GAIN**2)
     log_odds, p_random = model.log_odds(known, labels), np.zeros(n)
     p_random[usual] = expit(-log_odds)
     unlikely = trust[np.arange(n), codes] < trust.max(axis=1)
-    doubted = np.where(usual, confident_of_another(trust, codes), unlikely)
+    doubted = unlikely.copy()
+    doubted[usual] = confident_of_another(_calibrated(has_kin, trust[usual], labels), labels)
     random, n_doubted = float(p_random.sum()), int(doubted[usual].sum())
     explained = randomness * min(1.0, random / max(EXPLAINED * n_doubted, 1.0))
     expected = explained * random + (1 - explained) * n_doubted
     mixed = _mixed(log_odds, first[usual], codes[usual], randomness)
-    noise = LabelNoise(model, randomness, _shift(mixed, expected), has_kin)
+    noise = LabelNoise(model, randomness, power, _shift(mixed, expected), has_kin)
     p_wrong = expit(-noise.log_odds(trust, first, codes))
     rate = float(p_wrong.mean())
     certain = randomness * p_random[p_random > 0.5].sum()
@@ -158,9 +167,34 @@ def likely_f1_count(p: FloatArray) -> int:
 def _among(
     has_kin: BoolArray, trust: FloatArray, first: FloatArray, codes: IntArray
 ) -> tuple[FloatArray, IntArray]:
-    """Trust, halfway to that of the first pass, and labels, both among the classes with kin alone."""
-    known = np.sqrt(trust[:, has_kin] * first[:, has_kin]) + TRUST_FLOOR
-    return known / known.sum(axis=1, keepdims=True), (np.cumsum(has_kin) - 1)[codes]
+    """Log trust, halfway to that of the first pass, and labels, both among the classes with kin alone."""
+    log_trust = np.log(np.sqrt(trust[:, has_kin] * first[:, has_kin]) + TRUST_FLOOR)
+    return log_trust, (np.cumsum(has_kin) - 1)[codes]
+
+
+def _calibrated(has_kin: BoolArray, trust: FloatArray, labels: IntArray) -> FloatArray:
+    """Trust among the classes with kin, calibrated again where others were left out."""
+    if has_kin.all():
+        return trust
+    log_trust = np.log(trust[:, has_kin] + TRUST_FLOOR)
+    return softmax(_calibrating_power(log_trust, labels) * log_trust)
+
+
+def _calibrating_power(log_trust: FloatArray, labels: IntArray) -> float:
+    """The power of trust that makes given labels most likely.
+
+    Trust that is too sure of itself looks as if labels were wrong at random.
+    """
+    if not len(labels):
+        return 1.0
+    every = max(1, len(labels) // MOST_ROWS)
+    values, given = log_trust[::every], labels[::every]
+
+    def surprise(log_power: float) -> float:
+        scaled = np.exp(log_power) * values
+        return float((logsumexp(scaled, axis=1) - scaled[np.arange(len(given)), given]).sum())
+
+    return float(np.exp(minimize_scalar(surprise, bounds=(-MOST_LOG_POWER, MOST_LOG_POWER)).x))
 
 
 def _mixed(random: FloatArray, first: FloatArray, codes: IntArray, randomness: float) -> FloatArray:

@@ -9,7 +9,7 @@ from neighboragg._typing import FloatArray, IntArray
 from neighboragg.aggregators import softmax
 from neighboragg.persistence import Stored
 
-__all__ = ["NoiseModel", "fit_noise_model"]
+__all__ = ["MOST_ROWS", "NoiseModel", "fit_noise_model"]
 
 # Trust is calibrated to labels of which some are wrong, so that trust in the right one is sharper: steps to try.
 SHARPNESSES = (1.0, 1.22, 1.5, 1.83, 2.25, 2.8, 3.4)
