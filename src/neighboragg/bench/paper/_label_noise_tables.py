@@ -171,7 +171,7 @@ def _gains(rows: Sequence[Mapping[str, Any]]) -> Grid:
 
 def _noise_rates(rows: Sequence[Mapping[str, Any]]) -> Grid:
     """Estimated shares of wrong labels against the true ones, over all kinds of noise."""
-    ours = [row for row in rows if row["method"] == OURS]
+    ours = [row for row in rows if row["method"] == OURS and "estimated_low" in row]
     lines = []
     for rate in sorted({row["rate"] for row in ours}):
         some = [row for row in ours if row["rate"] == rate]
@@ -218,9 +218,10 @@ def _lost(rows: Sequence[Mapping[str, Any]]) -> Grid:
         [
             f"{name}, {base}",
             f"{noise}, {100 * rate:.0f}%",
-            *(f"{gaps[method][name, base, noise, rate]:+.1f}" for method in (OURS, MARGIN, DIFFERENCE)),
+            *(f"{gap[cell]:+.1f}" if cell in gap else "–" for gap in gaps.values()),
         ]
-        for _, (name, base, noise, rate) in lost
+        for _, cell in lost
+        for name, base, noise, rate in [cell]
     ]
     return Grid(
         f"Cells where {BEST_BASELINE} has the better average precision: gap in points",
