@@ -116,6 +116,16 @@ def test_rare_labels_leave_the_flags_of_other_rows_alone(n_rare, names):
     assert (after.p_wrong[rare] > 0.5).all()
 
 
+@pytest.mark.parametrize("labels", [np.arange(60), np.r_[np.zeros(50, int), np.arange(1, 11)]])
+def test_labels_of_which_hardly_any_is_shared(labels):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    result = find_mislabeled(X, labels, own_models=False, force=True)
+    assert ((result.p_wrong >= 0) & (result.p_wrong <= 1)).all()
+    assert np.isfinite(result.scores).all()
+    low, high = result.noise_rate_range
+    assert 0 <= low <= result.noise_rate <= high <= 1
+
+
 @pytest.mark.slow
 def test_published_labels_of_digits_are_hardly_doubted():
     X, y = load_digits(return_X_y=True)

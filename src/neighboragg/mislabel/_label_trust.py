@@ -289,7 +289,9 @@ def _have_kin(votes: FloatArray, codes: IntArray) -> BoolArray:
     found = np.bincount(codes, weights=votes[np.arange(n), codes], minlength=n_classes)
     around = votes.sum() / n
     by_chance = around * sizes * np.maximum(sizes - 1, 0) / max(n - 1, 1)
-    return np.asarray((sizes > RARE * n) | (found > poisson.isf(SIGNIFICANCE, by_chance)))
+    has_kin = (sizes > RARE * n) | (found > poisson.isf(SIGNIFICANCE, by_chance))
+    # Of fewer than two such classes, none can be told from the others.
+    return np.asarray(has_kin if has_kin.sum() > 1 else np.ones(n_classes, dtype=bool))
 
 
 def _agreeing_weights(tensor: FloatArray, codes: IntArray, weight: FloatArray) -> FloatArray:
