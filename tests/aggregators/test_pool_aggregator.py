@@ -89,6 +89,20 @@ class TestPoolWeights:
         np.testing.assert_allclose(theta, other.x, atol=1e-4)
         assert (theta >= 0).all()
 
+    @pytest.mark.parametrize("seed", range(6))
+    def test_only_some_weights_may_be_negative(self, seed):
+        tensor, codes = make_tensor(seed=seed)
+        bound = np.array([True, False, False, True])
+        theta = pool_weights(tensor, codes, nonnegative=bound)
+        other = minimize(
+            penalized_loss,
+            np.ones(4),
+            args=(tensor, codes, 1.0, np.ones(80)),
+            bounds=[(0, None) if b else (None, None) for b in bound],
+            tol=1e-12,
+        )
+        np.testing.assert_allclose(theta, other.x, atol=1e-4)
+
     def test_some_weights_would_be_negative(self):
         thetas = np.array([pool_weights(*make_tensor(seed=seed)) for seed in range(6)])
         assert (thetas < -0.05).any()
@@ -423,7 +437,7 @@ class TestExperts:
         logs = np.log(evidence.feature_distances[:, :, :2] + pool.scales_["features"].offset).mean(axis=2)
         tensor = centered(np.stack([np.log(evidence.proba + pool.floor_), -logs], axis=2))
         expected = pool_weights(
-            tensor / pool.scale_, codes, penalty=10.0, prior=pool.prior_, nonnegative=True
+            tensor / pool.scale_, codes, penalty=10.0, prior=pool.prior_, nonnegative=np.array([True, False])
         )
         np.testing.assert_allclose(pool.theta_, expected, rtol=1e-9)
         np.testing.assert_allclose(
@@ -432,6 +446,17 @@ class TestExperts:
         logits = tensor @ (expected / pool.scale_)
         trust = pool.predict_trust(Evidence(evidence.proba, {"features": evidence.feature_distances}))
         np.testing.assert_allclose(np.log(trust), log_softmax(logits, axis=1), atol=1e-9)
+
+    def test_neither_classifier_nor_opinion_counts_against_what_it_says(self):
+        """An opinion that is right only where the classifier is wrong, and the other way round."""
+        evidence, codes = make_evidence(600, opinion=True)
+        own = codes[:, None] == np.arange(3)
+        contrary = np.where(own, 0.02, 0.49)
+        opinions = {"contrary": Opinion(contrary / contrary.sum(axis=1, keepdims=True), 1e-4)}
+        pool = PoolAggregator(guard=False).fit(Evidence(evidence.proba, evidence.distances, opinions), codes)
+        assert pool.expert_names_[-1] == "contrary"
+        assert pool.theta_[0] >= 0
+        assert 0 <= pool.theta_[-1] / pool.scale_[-1] < 1e-2
 
     def test_contributions_add_up_to_the_log_trust(self):
         evidence, codes = make_evidence(opinion=True)

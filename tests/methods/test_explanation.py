@@ -54,6 +54,11 @@ def test_words(explanation):
     )
 
 
+def test_neighbors_that_are_not_shown_are_named(explanation):
+    learned = replace(explanation, experts=["classifier", "5 nearest (learned metric)", "forest"])
+    assert "lower the trust in cat (-0.50), by the learned metric\n" in str(learned)
+
+
 def test_what_did_not_help_at_all_is_said(explanation):
     silent = np.where(np.arange(3) == 0, explanation.contributions, 0.0)
     words = str(replace(explanation, contributions=silent, guard_weight=0.0)).splitlines()

@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from neighboragg._typing import FloatArray, IntArray
+from neighboragg._typing import BoolArray, FloatArray, IntArray
 from neighboragg._validation import check_integer, check_real
 from neighboragg.aggregators._base import Aggregator, softmax
 from neighboragg.aggregators._distance_scale import DistanceScale, usual_counts
@@ -33,8 +33,8 @@ class PoolAggregator(Aggregator):
     expert_names_ : list of str
         The classifier first, then neighbors by metric and count, then second opinions.
     theta_ : ndarray of shape (n_experts,)
-        Weight of each expert, on evidence divided by `scale_`; never negative, so that what speaks for a class
-        never lowers the trust in it.
+        Weight of each expert, on evidence divided by `scale_`. Those of the classifier and of second opinions are
+        never negative; several numbers of neighbors may correct each other, and count as one voice.
     scale_ : ndarray of shape (n_experts,)
         Temperature of each expert: divided by it, the evidence of each alone is calibrated on validation rows.
     prior_ : ndarray of shape (n_experts,)
@@ -49,7 +49,7 @@ class PoolAggregator(Aggregator):
     Every expert is first calibrated by a temperature of its own. In these units the weights are drawn to a prior that
     adds up to little more than one: shares in proportion to 1 / loss² for the classifier, the neighbors in the
     leading metric of each view (a quarter for the nearest, the rest for the largest k) and each second opinion; nothing
-    for the neighbors in other metrics. Fitting is convex, over weights of at least zero. With the guard,
+    for the neighbors in other metrics. Fitting is convex; only neighbors may have weights below zero. With the guard,
     θ ← aθ + (1−a)θ_temperature, where a grows from 0 to 1 with the paired cross-validated log-likelihood gain over
     temperature scaling.
 
@@ -102,11 +102,13 @@ class PoolAggregator(Aggregator):
         self.scales_ = {metric: DistanceScale.of(found) for metric, found in evidence.distances.items()}
         self.expert_names_ = self._names(evidence)
         tensor = centered(self._tensor(evidence))
-        groups = self._groups(evidence)
-        pool = fit_pool(tensor, codes, groups, penalty=penalty)
+        groups, alone = self._groups(evidence), self._one_of_a_kind(evidence)
+        pool = fit_pool(tensor, codes, groups, penalty=penalty, nonnegative=alone)
         self.guard_weight_ = 1.0
         if self.guard:
-            self.guard_weight_ = guard_weight(tensor, codes, groups, penalty=penalty, start=pool)
+            self.guard_weight_ = guard_weight(
+                tensor, codes, groups, penalty=penalty, nonnegative=alone, start=pool
+            )
         self.scale_, self.prior_ = pool.scale, pool.prior
         self.theta_ = self.guard_weight_ * pool.theta + (1 - self.guard_weight_) * pool.first_alone
         return self
@@ -152,6 +154,11 @@ class PoolAggregator(Aggregator):
     def _names(self, evidence: Evidence) -> list[str]:
         neighbors = [f"{k} nearest ({metric})" for metric in evidence.distances for k in self.counts_]
         return ["classifier", *neighbors, *evidence.opinions]
+
+    def _one_of_a_kind(self, evidence: Evidence) -> BoolArray:
+        """Who must not count against what it says: the classifier and second opinions."""
+        positions = np.arange(len(self.expert_names_))
+        return (positions == 0) | (positions >= len(positions) - len(evidence.opinions))
 
     def _groups(self, evidence: Evidence) -> list[dict[int, float]]:
         """Experts that the prior gives weight to, by position, with their share in the weight of their group."""

@@ -30,7 +30,7 @@ def pool_weights(
     *,
     penalty: float = 1.0,
     prior: FloatArray | float = 0.0,
-    nonnegative: bool = False,
+    nonnegative: BoolArray | bool = False,
     sample_weight: FloatArray | None = None,
     start: FloatArray | None = None,
 ) -> FloatArray:
@@ -44,8 +44,8 @@ def pool_weights(
         Class of each row.
     penalty : float, default=1.0
     prior : ndarray of shape (E,) or float, default=0.0
-    nonnegative : bool, default=False
-        Minimize over weights of at least zero.
+    nonnegative : ndarray of bool of shape (E,) or bool, default=False
+        Whose weight must be at least zero.
     sample_weight : ndarray of shape (n,), default=None
     start : ndarray of shape (E,), default=None
         First guess, the prior if None; it saves steps and does not change the answer.
@@ -62,7 +62,7 @@ def pool_weights(
     weight = np.ones(n) if sample_weight is None else sample_weight
     chosen = tensor[np.arange(n), codes]
     mean = np.broadcast_to(np.asarray(prior, dtype=np.float64), n_experts)
-    lowest = 0.0 if nonnegative else -np.inf
+    lowest = np.where(nonnegative, 0.0, -np.inf)
     theta = np.maximum(mean if start is None else start, lowest)
     value = _objective(tensor, chosen, weight, penalty, theta - mean, theta)
     for _ in range(MAX_NEWTON_STEPS):
@@ -134,9 +134,10 @@ def fit_pool(
     groups: Sequence[Mapping[int, float]],
     *,
     penalty: float,
+    nonnegative: BoolArray | bool = True,
     start: PoolWeights | None = None,
 ) -> PoolWeights:
-    """Calibrate each expert, then weigh them together; no weight is negative.
+    """Calibrate each expert, then weigh them together.
 
     Parameters
     ----------
@@ -147,6 +148,8 @@ def fit_pool(
         Who has weight in the prior, see :func:`skill_prior`.
     penalty : float
         Of departures from the prior.
+    nonnegative : ndarray of bool of shape (E,) or bool, default=True
+        Whose weight must be at least zero.
     start : PoolWeights, default=None
         Weights of more or fewer rows; they save steps.
     """
@@ -169,7 +172,7 @@ def fit_pool(
         codes,
         penalty=penalty,
         prior=prior,
-        nonnegative=True,
+        nonnegative=nonnegative,
         start=None if start is None else start.theta,
     )
     return PoolWeights(scale, prior, theta)
@@ -200,6 +203,7 @@ def guard_weight(
     groups: Sequence[Mapping[int, float]],
     *,
     penalty: float,
+    nonnegative: BoolArray | bool = True,
     n_folds: int = 5,
     start: PoolWeights | None = None,
 ) -> float:
@@ -215,7 +219,9 @@ def guard_weight(
     gain = np.empty(n)
     for fold in range(n_folds):
         train, test = folds != fold, folds == fold
-        pool = fit_pool(tensor[train], codes[train], groups, penalty=penalty, start=start)
+        pool = fit_pool(
+            tensor[train], codes[train], groups, penalty=penalty, nonnegative=nonnegative, start=start
+        )
         pooled, alone = (
             log_likelihood(tensor[test], codes[test], theta / pool.scale)
             for theta in (pool.theta, pool.first_alone)

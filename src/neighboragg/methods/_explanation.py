@@ -59,9 +59,9 @@ class Explanation:
     -----
     ``print(explanation)`` says it in words: for the classifier, the neighbors and the second opinions what they
     held, and by how much that raised or lowered the log odds of the predicted class against the next one; and whether
-    rows like this have been seen, which is no part of the trust unless shift was expected. No weight of the pool is
-    negative: an expert who is for a class never lowers the trust in it. (The paper's network may weigh one against the
-    other, and then says so.) :meth:`to_frame` gives one line per row, class and expert.
+    rows like this have been seen, which is no part of the trust unless shift was expected. A classifier or
+    second opinion that is for a class never lowers the trust in it. Numbers of neighbors that say nearly the same may
+    correct each other, and so are told as one. :meth:`to_frame` gives one line per row, class and expert.
     """
 
     classes: Array
@@ -152,6 +152,7 @@ class Explanation:
         predicted, other = self._pair(row)
         margins = self.contributions[row, predicted] - self.contributions[row, other]
         groups = [self._group(expert) for expert in self.experts]
+        learned = float(margins[[LEARNED in expert for expert in self.experts]].sum())
         held = {
             CLASSIFIER: self._held_by_probabilities(row, {"": self.proba}),
             NEIGHBORS: self._held_by_neighbors(row),
@@ -161,7 +162,9 @@ class Explanation:
             (
                 group,
                 words,
-                self._effect(group, float(margins[[g == group for g in groups]].sum()), leaning, row),
+                self._effect(
+                    group, float(margins[[g == group for g in groups]].sum()), leaning, learned, row
+                ),
             )
             for group, (words, leaning) in held.items()
             if group in groups
@@ -198,7 +201,7 @@ class Explanation:
         leanings = {_sign(nearest[1], nearest[0]), _sign(there, here)}
         return words, leanings.pop() if len(leanings) == 1 else 0.0
 
-    def _effect(self, group: str, margin: float, leaning: float, row: int) -> str:
+    def _effect(self, group: str, margin: float, leaning: float, learned: float, row: int) -> str:
         one, label = group == CLASSIFIER, self.classes[self.predicted[row]]
         if not one and self.guard_weight == 0:
             return "have no say, as they did not help on the validation rows"
@@ -207,7 +210,7 @@ class Explanation:
         verb = ("raise" if margin > 0 else "lower") + ("s" if one else "")
         reason = ""
         if margin * leaning < 0:
-            elsewhere = group == NEIGHBORS and any(LEARNED in expert for expert in self.experts)
+            elsewhere = group == NEIGHBORS and learned * margin > 0
             reason = f", by the {LEARNED}" if elsewhere else ", to correct the others"
         return f"{verb} the trust in {label!s} ({margin:+.2f}){reason}"
 

@@ -26,7 +26,7 @@ AGGREGATORS: dict[str, type[Aggregator]] = {"network": NetworkAggregator, "pool"
 FEATURES = "features"
 # Class-wise distances held at a time while scoring: 2**23 values, 64 MB.
 SCORING_ELEMENTS = 2**23
-MOST_JUDGED = 3000
+MOST_JUDGED = 5000
 
 
 class NeighborAgg(TrustMethod):
