@@ -53,9 +53,9 @@ class NeighborAgg(TrustMethod):
     metric : {"euclidean", "cosine"}, default="euclidean"
         Distance in the feature space.
     expect_shift : bool, default=False
-        Trust unfamiliar rows less: t · min(1, p / 0.1)^½ with the p of :meth:`familiarity`. For data in which rows of
-        unknown classes are to be expected; where there are none, it costs a little of the ranking. Trust in the classes
-        then adds up to less than 1, the rest being trust in none of them.
+        Trust unfamiliar rows less: t · min(1, p / 0.1)^½ with the p of :meth:`familiarity`. It lowers the trust in rows
+        of unknown classes, but also in rows that are merely rare, and in our measurements rows were ranked worse for it
+        on nearly all data. Trust in the classes then adds up to less than 1, the rest being trust in none of them.
     batch_size : int, default=None
         Rows searched at a time; None chooses.
     n_jobs : int, default=None
