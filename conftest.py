@@ -6,8 +6,8 @@ collect_ignore_glob = (
     []
     if find_spec("torch")
     else [
-        "tests/torch_networks/*",
-        "src/neighboragg/torch/*",
-        "src/neighboragg/bench/images/*",
+        "tests/torch_networks*",
+        "src/neighboragg/torch*",
+        "src/neighboragg/bench/images*",
     ]
 )
