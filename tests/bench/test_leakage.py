@@ -15,7 +15,7 @@ def rows():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in ENTRANTS if name != "Pool + opinions"])
+@pytest.mark.parametrize("name", [name for name in ENTRANTS if name != "Pool, best"])
 def test_test_labels_change_no_trust_score(rows, name):
     X, labels = rows
     cell = make_cell(X, labels, "LR", 0)
@@ -37,7 +37,7 @@ def test_test_labels_change_no_second_opinion(rows):
     shuffled = labels.copy()
     shuffled[cell.test] = np.random.default_rng(1).permutation(labels[cell.test])
     other = make_cell(X, shuffled, "LR", 0)
-    entrant = ENTRANTS["Pool + opinions"]
+    entrant = ENTRANTS["Pool, best"]
     np.testing.assert_array_equal(
         cell.trust(entrant.make(), entrant.vectors), other.trust(entrant.make(), entrant.vectors)
     )

@@ -6,7 +6,7 @@ from neighboragg.bench._compare import compare
 from neighboragg.bench._comparison import Comparison
 from neighboragg.bench._data import load_matrix
 from neighboragg.bench._grid import Grid, Results
-from neighboragg.bench._lineup import BASES, BEST, COMPARED, DEFAULT, ENTRANTS, PAPER_METHOD, Entrant
+from neighboragg.bench._lineup import BASES, BEST, COMPARED, DEFAULT, ENTRANTS, FAST, PAPER_METHOD, Entrant
 from neighboragg.bench._machine import machine
 from neighboragg.bench._store import ResultStore
 
@@ -16,6 +16,7 @@ __all__ = [
     "COMPARED",
     "DEFAULT",
     "ENTRANTS",
+    "FAST",
     "PAPER_METHOD",
     "Cell",
     "Comparison",
