@@ -78,7 +78,7 @@ class LabelNoiseResults(Results):
 
     def tables(self) -> list[Grid]:
         """Mean rankings, flags, gains, shares of wrong labels, and the cells where we lose."""
-        first = self._first_comparison()
+        first = self.first_comparison()
         return [
             _means(first, RANKINGS, f"Ranking: mean over {len(_cells(first))} cells, %"),
             _by_noise(self.rows),
@@ -88,10 +88,11 @@ class LabelNoiseResults(Results):
 
     def summaries(self) -> list[Grid]:
         """Gains, shares of wrong labels, and the cells where we lose."""
-        first = self._first_comparison()
+        first = self.first_comparison()
         return [_gains(first), _noise_rates(self.rows), _lost(first)]
 
-    def _first_comparison(self) -> list[Mapping[str, Any]]:
+    def first_comparison(self) -> list[Mapping[str, Any]]:
+        """Rows of the cells that the means over all cells are taken over."""
         return [row for row in self.rows if is_first_comparison(row["noise"], row["rate"])]
 
 

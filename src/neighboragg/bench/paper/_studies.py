@@ -116,8 +116,9 @@ def label_noise(
     Parameters are those of :func:`table1`; the figure is written to `folder`.
     """
     store = _computed(folder / "mislabel.jsonl", label_noise_plan(n_splits), n_jobs, progress)
-    label_noise_figure(store.rows, OURS, BEST_BASELINE, folder / "mislabel.png")
-    return LabelNoiseResults(store.rows)
+    results = LabelNoiseResults(store.rows)
+    label_noise_figure(results.first_comparison(), OURS, BEST_BASELINE, folder / "mislabel.png")
+    return results
 
 
 def _computed(path: Path, tasks: Sequence[Computable], n_jobs: int | None, progress: Progress) -> ResultStore:
