@@ -62,8 +62,8 @@ class PoolAggregator(Aggregator):
     >>> near = np.where(codes[:, None] == np.arange(2), 0.5, 1.0)[:, :, None] + 0.2 * rng.random((200, 2, 1))
     >>> evidence = Evidence(np.full((200, 2), 0.5), {"features": near})
     >>> pool = PoolAggregator().fit(evidence, codes)
-    >>> float(pool.predict_trust(evidence)[np.arange(200), codes].mean().round(2))
-    0.99
+    >>> bool(pool.predict_trust(evidence)[np.arange(200), codes].mean() > 0.95)
+    True
     """
 
     default_n_neighbors: ClassVar[int] = 20

@@ -199,8 +199,9 @@ class NeighborAgg(TrustMethod):
         >>> X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
         >>> P = np.full((200, 2), 0.5)
         >>> method = NeighborAgg().fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:], proba_val=P)
-        >>> method.familiarity([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0]], P[:2]).round(3)
-        array([1.   , 0.005])
+        >>> usual, far = method.familiarity([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0]], P[:2])
+        >>> bool(usual > 0.5), float(far.round(3))
+        (True, 0.005)
         """
         return self.trust_and_familiarity(X, proba, left_out=left_out)[1]
 
