@@ -30,7 +30,7 @@ test: check browser
 # Apart from `test`, as PyTorch is a large download.
 test-torch: $(VENV)/.torch
 	@$(BIN)/python -m pytest -n auto tests/torch_networks src/neighboragg/torch src/neighboragg/bench/images \
-	  --cov=neighboragg.torch --cov=neighboragg.bench.images --cov-branch --cov-config=/dev/null --cov-fail-under=95 --cov-report=term
+	  --cov=src/neighboragg/torch --cov=src/neighboragg/bench/images --cov-branch --cov-config=/dev/null --cov-fail-under=95 --cov-report=term
 
 $(VENV)/.torch: $(VENV)/.dev
 	@echo "Installing PyTorch ..."
