@@ -95,3 +95,16 @@ def test_a_store_without_a_file_is_in_memory(tmp_path, rows):
     store.add(rows)
     assert store.rows == rows
     assert store.missing({"set": "letter", "base": "LR", "seed": 0}, ["Pool", "Network"]) == ["Network"]
+
+
+def test_a_machine_is_written_once_and_known_of_every_row(tmp_path):
+    path = tmp_path / "results.jsonl"
+    machines = [{"cores": 2}, {"cores": 2}, {"cores": 8}, {"cores": 8}, {"cores": 2}]
+    rows = [{"set": "a", "seed": seed, "machine": machine} for seed, machine in enumerate(machines)]
+    ResultStore(path).add(rows[:2])
+    store = ResultStore(path)
+    store.add(rows[2:3])
+    store.add(rows[3:])
+    store.add([])
+    assert path.read_text().count("machine") == 3
+    assert store.rows == ResultStore(path).rows == rows

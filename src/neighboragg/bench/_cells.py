@@ -19,6 +19,9 @@ from neighboragg.metrics import trust_metrics
 
 __all__ = ["Cell", "fitted_base", "make_cell", "score_entrants"]
 
+# More than any table shows.
+DIGITS = 8
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -99,4 +102,5 @@ def score_entrants(cell: Cell, names: Iterable[str], **changes: Any) -> Iterator
         start = time.process_time()
         trust = cell.trust(method, entrant.vectors)
         seconds = time.process_time() - start
-        yield {"method": name, "cpu_seconds": round(seconds, 3), **trust_metrics(cell.correct, trust)}
+        found = {metric: round(value, DIGITS) for metric, value in trust_metrics(cell.correct, trust).items()}
+        yield {"method": name, "cpu_seconds": round(seconds, 3), **found}

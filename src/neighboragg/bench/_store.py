@@ -1,8 +1,9 @@
 """Results as JSON lines: appended as they come, never computed twice."""
 
+import itertools
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ class ResultStore:
     ----------
     path : Path, default=None
         Created if absent. A last line cut short by a crash is dropped. None keeps results in memory only.
+
+    Notes
+    -----
+    The machine is written where it is another than that of the line before, and filled in again on reading.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -53,10 +58,27 @@ class ResultStore:
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(row) + "\n" for row in new)
+                last = self.rows[-1:]
+                file.writelines(json.dumps(row) + "\n" for row in _brief(last + new)[len(last) :])
                 file.flush()
                 os.fsync(file.fileno())
         self.rows += new
+
+
+def _brief(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without the machine where it is that of the row before."""
+    before = [None, *(row.get("machine") for row in rows[:-1])]
+    return [
+        {name: value for name, value in row.items() if name != "machine" or value != known}
+        for row, known in zip(rows, before, strict=True)
+    ]
+
+
+def _with_machines(rows: Sequence[dict[str, Any]]) -> None:
+    """Fill in what :func:`_brief` leaves out."""
+    for before, row in itertools.pairwise(rows):
+        if "machine" in before:
+            row.setdefault("machine", before["machine"])
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -75,6 +97,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
     # Also a whole last line may lack its end, and what is appended would land on it.
     if len(rows) < len(lines) or not text.endswith("\n"):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    _with_machines(rows)
     return rows
 
 

@@ -66,7 +66,8 @@ class Vectorizer(Stored):
 
     def transform(self, X: Any, preprocessing: Any = None) -> FloatArray:
         """Vectors of new rows."""
-        return self.vectors_of(X, X if preprocessing is None else preprocessing.transform(X))
+        used = preprocessing is not None and any(part.kind == "auto" for part in (self, *self.parts.values()))
+        return self.vectors_of(X, preprocessing.transform(X) if used else X)
 
     def vectors_of(self, X: Any, preprocessed: Any) -> FloatArray:
         """Vectors of new rows, given as they came and as the classifier's preprocessing has left them."""

@@ -490,15 +490,6 @@ class NeighborAgg(TrustMethod):
             require(self.familiarity_.n_classes == len(self.classes_), "its familiarity has other classes")
             require(sum(self.views_.values()) == self.n_features_in_, "its views are not its features")
 
-    def _aggregator_kind(self) -> str:
-        for name, kind in AGGREGATORS.items():
-            if type(self.aggregator_) is kind:
-                return name
-        raise InvalidParameterError(
-            f"A {type(self).__name__} with an aggregator of type {type(self.aggregator_).__name__} cannot be saved.\n"
-            f"Hint: use {' or '.join(sorted(kind.__name__ for kind in AGGREGATORS.values()))}."
-        )
-
 
 def _learned(view: str) -> str:
     """What the learned metric of a view is called."""
