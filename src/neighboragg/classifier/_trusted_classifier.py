@@ -1,45 +1,33 @@
 """TrustedClassifier: a classifier that also says how far each of its predictions can be trusted."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import check_random_state, get_tags
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from neighboragg._base_classifier import (
-    check_classifier,
-    check_same_classes,
-    gives_vectors,
-    is_frozen,
-    preprocessing_of,
-    weight_parameter,
-)
-from neighboragg._inputs import needs_numbers, refusal_explained, refuse_labels_as_column
-from neighboragg._row_selection import as_rows, reference_names, row_names, take_rows
+from neighboragg._base_classifier import gives_vectors, is_frozen, preprocessing_of
+from neighboragg._row_selection import row_names
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._validation import (
     check_labels,
     check_proba,
-    check_real,
     check_same_kind,
     check_same_length,
     encode_labels,
 )
-from neighboragg.classifier._ask import ask
 from neighboragg.classifier._assessment import Assessment
-from neighboragg.classifier._fitted_rows import FittedRows
-from neighboragg.classifier._label_leakage import refuse_frozen_parts, refuse_supervised_vectors
-from neighboragg.classifier._unseen_rows import hold_out, out_of_fold
+from neighboragg.classifier._fitting import Fitting
+from neighboragg.classifier._label_leakage import refuse_frozen_parts
+from neighboragg.classifier._saving import Saving
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.features import Vectorizer
-from neighboragg.methods import Explanation, NeighborAgg, RowValues, TrustMethod
-from neighboragg.persistence import Savable, require, write_object
+from neighboragg.methods import Explanation, RowValues, TrustMethod
+from neighboragg.persistence import Savable, write_object
 from neighboragg.report import TrustReport, summarize_trust
 
 __all__ = ["TrustedClassifier"]
@@ -60,12 +48,7 @@ def _has_neighbors(name: str) -> Callable[["TrustedClassifier"], bool]:
     return check
 
 
-def _is_code(features: Any) -> bool:
-    """Whether it is a callable, which is never stored."""
-    return callable(features) and not hasattr(features, "transform")
-
-
-class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier with a trust score for each of its predictions.
 
     Parameters
@@ -473,35 +456,6 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             )
         write_object(path, self, omit=() if include_estimator else ("estimator", "estimator_"))
 
-    def _saved_state(self) -> dict[str, Any]:
-        state = self.__getstate__()
-        if isinstance(self.features, Mapping) and any(_is_code(view) for view in self.features.values()):
-            raise InvalidParameterError(
-                f"This {type(self).__name__} cannot be saved: a view of its features is a callable, which is code.\n"
-                "Hint: make it a transformer, or pass the vectors of the views to NeighborAgg."
-            )
-        if _is_code(self.features):
-            del state["features"]  # code, which is never stored
-        if hasattr(self.cv, "__next__"):
-            state["cv"] = None  # folds that have been used up
-        return state
-
-    def _after_load(self) -> None:
-        if not hasattr(self, "method_"):
-            return  # a parameter of another estimator, not fitted
-        require(isinstance(self._vectorizer, Vectorizer), "its rows do not become vectors")
-        require(isinstance(self.method_, TrustMethod), "it has no trust method")
-        require(isinstance(self._fitted_rows, FittedRows), "its rows of fit cannot be known again")
-        require(
-            np.array_equal(self.classes_, self.method_.classes_), "its classes are not those of its method"
-        )
-        if not hasattr(self, "estimator_"):
-            raise InvalidParameterError(
-                "This model was saved without its classifier.\n"
-                "Hint: neighboragg.load(path, estimator=classifier)."
-            )
-        check_same_classes(self.estimator_, self.classes_, type(self).__name__)
-
     def __sklearn_tags__(self) -> Any:
         """Tags of the wrapped classifier, as far as they pass through."""
         tags = super().__sklearn_tags__()
@@ -514,143 +468,9 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         tags.input_tags.categorical = inner.input_tags.categorical
         return tags
 
-    def _check_training(self, X: Any, y: ArrayLike) -> Array:
-        owner = type(self).__name__
-        if y is None:
-            raise InvalidInputError(f"{owner} requires y to be passed, but the target y is None.")
-        labels = check_labels(y, "y", owner)
-        check_classifier(self.estimator, owner)
-        if gives_vectors(self.estimator):
-            return labels
-        validate_data(self, X, skip_check_array=True)
-        if X.shape[0] != len(labels):
-            raise InvalidInputError(
-                f"X and y passed to {owner} must have the same number of rows. "
-                f"Got {X.shape[0]} and {len(labels)}."
-            )
-        refuse_labels_as_column(X, labels, owner)
-        return labels
-
-    def _fit_with_validation(
-        self, X: Any, labels: Array, weight: FloatArray | None, X_val: Any, y_val: ArrayLike | None
-    ) -> None:
-        owner = type(self).__name__
-        if X_val is None or y_val is None:
-            given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
-            raise InvalidInputError(
-                f"{owner}.fit got {given} without {missing}.\nHint: pass both, or neither."
-            )
-        X_val = self._check_columns(X_val)
-        self._remember_frames(X, X_val)
-        labels_val = check_labels(y_val, "y_val", owner)
-        self._fit_estimator(X, labels, weight)
-        self._fit_method(X, labels, X_val, labels_val)
-
-    def _fit_with_holdout(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
-        owner = type(self).__name__
-        fraction = check_real(self.validation_fraction, "validation_fraction", owner, low=0, high=1)
-        train, val = hold_out(labels, fraction, check_random_state(self.random_state), owner)
-        X_train = take_rows(X, train)
-        self._fit_estimator(X_train, labels[train], None if weight is None else weight[train])
-        self._fit_method(X_train, labels[train], take_rows(X, val), labels[val])
-        self.validation_indices_ = val
-
-    def _fit_cross_validated(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
-        owner = type(self).__name__
-        refuse_supervised_vectors(self.estimator, self.features, X, labels, owner)
-        proba = out_of_fold(self.estimator, X, labels, self.cv, weight, owner)
-        self._fit_estimator(X, labels, weight)
-        self._fit_method(X, labels, proba=proba)
-
-    def _fit_estimator(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
-        if is_frozen(self.estimator):
-            self.estimator_ = self.estimator
-        else:
-            params = {} if weight is None else {weight_parameter(self.estimator, type(self).__name__): weight}
-            self.estimator_ = clone(self.estimator).fit(X, labels, **params)
-
-    def _fit_method(
-        self,
-        X: Any,
-        labels: Array,
-        X_val: Any = None,
-        labels_val: Array | None = None,
-        proba: FloatArray | None = None,
-    ) -> None:
-        """Fit on validation rows, or on out-of-fold probabilities of the training rows."""
-        self._vectorizer = Vectorizer(self.features)
-        vectors = self._vectorizer.fit_transform(X, labels, preprocessing_of(self.estimator_))
-        method = NeighborAgg() if self.method is None else self.method
-        if not isinstance(method, TrustMethod):
-            raise InvalidParameterError(
-                f"The 'method' parameter of {type(self).__name__} must be a trust method of neighboragg.methods. "
-                f"Got {method!r} instead."
-            )
-        vectors_val = None
-        if X_val is not None:
-            said = ask(self.estimator_, X_val, labels=False)
-            proba, vectors_val = said.proba, self._vectors(X_val, said.inputs)
-        # Now: a network knows its classes when it has run.
-        self.classes_ = np.asarray(getattr(self.estimator_, "classes_", np.unique(labels)))
-        self.method_ = clone(method).fit(
-            self._vectorizer.split(vectors),
-            labels,
-            X_val=vectors_val,
-            y_val=labels_val,
-            proba_val=proba,
-            classes=self.classes_,
-        )
-        self._n_train = len(labels)
-        seen = labels if labels_val is None else np.concatenate([labels, labels_val])
-        self._fitted_rows = FittedRows(
-            vectors if vectors_val is None else np.concatenate([vectors, vectors_val]),
-            encode_labels(seen, self.classes_, "y", type(self).__name__),
-        )
-
-    def _remember_frames(self, *frames: Any) -> None:
-        """Keep what rows of data frames are called, and the frames themselves as long as this object lives."""
-        self._row_names = reference_names(frames)
-        self._frames_in_fit = frames if all(hasattr(frame, "columns") for frame in frames) else None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_frames_in_fit"}
-
     def _own(self, vectors: FloatArray, codes: IntArray | None = None) -> IntArray | None:
         """Rows of fit that these are themselves; not to be their own neighbors."""
         return self._fitted_rows.find(vectors, type(self).__name__, codes)
-
-    def _check_rows(self, X: Any) -> Any:
-        check_is_fitted(self, "method_")
-        return self._check_columns(X)
-
-    def _as_rows(self, X: Any) -> Any:
-        if gives_vectors(self.estimator):
-            return X  # in whatever form the network takes it
-        # The first step of a Pipeline may know what to do with a column of vectors.
-        return as_rows(X, type(self).__name__, keep_vectors=preprocessing_of(self.estimator) is not None)
-
-    def _refusal_explained(self, X: Any) -> AbstractContextManager[None]:
-        if preprocessing_of(self.estimator) is not None:
-            return nullcontext()
-        return refusal_explained(X, "X", type(self).__name__, needs_numbers(self.estimator))
-
-    def _check_columns(self, X: Any) -> Any:
-        if gives_vectors(self.estimator):
-            return X
-        X = self._as_rows(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return X
-
-    def _ask(self, X: Any, *, labels: bool) -> tuple[Any, FloatArray, FloatArray]:
-        """Labels (None unless wanted), probabilities and vectors of new rows."""
-        rows = self._check_rows(X)
-        with self._refusal_explained(rows):
-            said = ask(self.estimator_, rows, labels=labels)
-        return said.labels, said.proba, self._vectors(rows, said.inputs)
-
-    def _vectors(self, rows: Any, inputs: Any) -> FloatArray:
-        """Vectors of rows that the classifier's preprocessing has turned into `inputs` already."""
-        return self._vectorizer.vectors_of(rows, inputs)
 
     def _original(self, indices: IntArray) -> IntArray:
         """Positions in the rows passed to fit, from positions in training rows followed by validation rows."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from neighboragg._base_classifier import gives_vectors
 from neighboragg._typing import Array, FloatArray
 from neighboragg._validation import check_rows
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
@@ -50,7 +51,7 @@ class Vectorizer(Stored):
             views = {name: part.fit_transform(X, y, preprocessing) for name, part in self.parts.items()}
             self.views = {name: vectors.shape[1] for name, vectors in views.items()}
             return RowVectors(np.hstack(list(views.values())), None)
-        if self.kind == "auto" and hasattr(preprocessing, "embed"):
+        if self.kind == "auto" and gives_vectors(preprocessing):
             found = preprocessing.embed(X)
             self.network = EmbeddedFeatures().fit(found.views)
             self.views = self.network.views if len(found.views) > 1 else None
