@@ -6,17 +6,23 @@ from sklearn.base import clone
 
 import neighboragg
 from neighboragg.methods import (
+    GeneralizedEntropy,
+    KNNDistance,
     KNNVote,
     Mahalanobis,
     Margin,
     NegativeEntropy,
     NeighborGCN,
+    RelativeMahalanobis,
     TemperatureScaling,
     TopLabelCalibration,
     TrueClassProbability,
 )
 
 BASELINES = [
+    GeneralizedEntropy(),
+    KNNDistance(),
+    KNNDistance(metric="euclidean"),
     KNNVote(),
     KNNVote(weights="distance"),
     Mahalanobis(),
@@ -24,6 +30,7 @@ BASELINES = [
     NegativeEntropy(),
     NeighborGCN(),
     NeighborGCN(n_hops=3),
+    RelativeMahalanobis(),
     TemperatureScaling(),
     TopLabelCalibration(),
     TopLabelCalibration(points_per_bin=2),

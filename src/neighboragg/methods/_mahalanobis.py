@@ -80,13 +80,16 @@ class Mahalanobis(TrustMethod):
         self.means_ = np.where(self.class_count_[:, None] > 0, self._whitened(means), 0.0)
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
+        return 1.0 / (1.0 + self._squared_distances(X) / X.shape[1])
+
+    def _squared_distances(self, X: FloatArray) -> FloatArray:
+        """Squared distance to every class, infinite to one without training rows."""
         rows = self._whitened(X.astype(np.float64))
-        trust = np.zeros_like(proba)
+        squared = np.full((len(X), len(self.means_)), np.inf)
         for c in np.flatnonzero(self.class_count_):
             difference = rows - self.means_[c]
-            squared = np.einsum("nd,nd->n", difference, difference)
-            trust[:, c] = 1.0 / (1.0 + squared / X.shape[1])
-        return trust
+            squared[:, c] = np.einsum("nd,nd->n", difference, difference)
+        return squared
 
     def _check_shrinkage(self) -> float | None:
         owner = type(self).__name__
