@@ -1,5 +1,6 @@
 """Checks of parameters, labels and probabilities, with messages that name the value and the remedy."""
 
+import re
 import warnings
 from collections.abc import Collection
 from numbers import Integral, Real
@@ -18,6 +19,7 @@ __all__ = [
     "check_choice",
     "check_integer",
     "check_labels",
+    "check_memory",
     "check_proba",
     "check_real",
     "check_rows",
@@ -30,6 +32,12 @@ __all__ = [
 # Squares of larger values overflow double precision inside a distance.
 LARGEST_VALUE = 1e150
 PROBABILITY_TOLERANCE = 1e-3
+MEMORY_UNITS = {"B": 1, "": 1} | {
+    f"{letter}{unit}": base**power
+    for power, letter in enumerate("KMGT", start=1)
+    for unit, base in (("B", 1000), ("IB", 1024))
+}
+MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*((?:[kmgt]i?)?b|)", re.IGNORECASE)
 
 
 def check_integer(value: Any, name: str, owner: str, *, minimum: int) -> int:
@@ -52,6 +60,21 @@ def check_real(
     interval = f"{'[' if left else '('}{low:g}, {high:g}{']' if right else ')'}"
     raise InvalidParameterError(
         f"The {name!r} parameter of {owner} must be a number in {interval}. Got {value!r} instead."
+    )
+
+
+def check_memory(value: Any, name: str, owner: str, *, minimum: int) -> int:
+    """Return a number of bytes, given as such or as text like "500 MB" or "2GiB"."""
+    number = 0
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        number = int(value)
+    elif isinstance(value, str) and (found := MEMORY.fullmatch(value.strip())):
+        number = int(float(found[1]) * MEMORY_UNITS[found[2].upper()])
+    if number >= minimum:
+        return number
+    raise InvalidParameterError(
+        f"The {name!r} parameter of {owner} must be at least {-(-minimum // 10**6)} MB, as bytes or as text such as "
+        f"'500 MB' or '2 GiB'. Got {value!r} instead."
     )
 
 

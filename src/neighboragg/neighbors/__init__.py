@@ -1,10 +1,24 @@
-"""Class-wise neighbors: exact search, the learned metric, the density filter."""
+"""Class-wise neighbors: exact search, in memory and in blocks; the learned metric, the density filter."""
 
 from neighboragg._public import publish as _publish
+from neighboragg.neighbors._blocks import Blocks, ChainedBlocks, MappedBlocks, as_blocks, gather
 from neighboragg.neighbors._classwise import ClasswiseNeighbors
 from neighboragg.neighbors._density import dense_rows
 from neighboragg.neighbors._learned_metric import default_rank, learn_metric
+from neighboragg.neighbors._streamed import StreamedNeighbors, merge_nearest
 
-__all__ = ["ClasswiseNeighbors", "default_rank", "dense_rows", "learn_metric"]
+__all__ = [
+    "Blocks",
+    "ChainedBlocks",
+    "ClasswiseNeighbors",
+    "MappedBlocks",
+    "StreamedNeighbors",
+    "as_blocks",
+    "default_rank",
+    "dense_rows",
+    "gather",
+    "learn_metric",
+    "merge_nearest",
+]
 
 _publish(globals())

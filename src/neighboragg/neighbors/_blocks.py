@@ -1,0 +1,353 @@
+"""Rows that need not fit in memory, read a block at a time."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neighboragg._optional import import_extra
+from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg.exceptions import InvalidInputError
+from neighboragg.persistence import Stored, require
+
+__all__ = ["ArrayBlocks", "Blocks", "ChainedBlocks", "MappedBlocks", "ParquetBlocks", "as_blocks", "gather"]
+
+PURPOSE = "Reading rows from Parquet files"
+# Of a column while it is read: without it whole columns of a row group would be in memory.
+BUFFER_NBYTES = 2**20
+
+
+class Blocks(ABC):
+    """Rows that are read in order, some at a time.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    """
+
+    n_rows: int
+    n_features: int
+
+    @abstractmethod
+    def read(self, size: int) -> Iterator[FloatArray]:
+        """Consecutive blocks of rows, each of `size` rows but for the last of a file or of all.
+
+        Parameters
+        ----------
+        size : int
+            Most rows of a block.
+
+        Yields
+        ------
+        block : ndarray of shape (n, n_features)
+        """
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+
+class ArrayBlocks(Stored, Blocks):
+    """Anything that has a shape and gives rows by slices: arrays of NumPy, Zarr, HDF5 and Dask.
+
+    Parameters
+    ----------
+    array : array-like with `shape`, `dtype` and slices
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self._measure()
+
+    def _measure(self) -> None:
+        shape = tuple(self.array.shape)
+        if len(shape) != 2 or not all(float(length).is_integer() for length in shape):
+            raise InvalidInputError(
+                f"Rows to be read in blocks must be an array of known shape (n, n_features). Got {shape}.\n"
+                "Hint: reshape it; compute_chunk_sizes() makes the shape of a Dask array known."
+            )
+        if np.dtype(self.array.dtype).kind not in "biuf":
+            raise InvalidInputError(
+                f"Rows to be read in blocks must be numbers. Got an array of type {self.array.dtype}."
+            )
+        self.n_rows, self.n_features = int(shape[0]), int(shape[1])
+
+    def read(self, size: int) -> Iterator[FloatArray]:
+        """Slices, copied to memory one at a time."""
+        for start in range(0, self.n_rows, size):
+            # A copy, so that what is searched is no longer tied to pages of a file.
+            yield _floats(np.array(self.array[start : start + size]))
+
+    def _saved_state(self) -> dict[str, Any]:
+        if not isinstance(self.array, np.ndarray):
+            raise InvalidInputError(
+                f"Rows in a {type(self.array).__name__} are not copied into a saved model.\n"
+                "Hint: write them to a .npy file first, and fit on numpy.load(path, mmap_mode='r')."
+            )
+        return {"array": self.array}
+
+    def _after_load(self) -> None:
+        require(
+            isinstance(self.array, np.ndarray) and self.array.dtype.kind in "biuf", "its rows are no array"
+        )
+        require(self.array.ndim == 2, "its rows are no matrix")
+        self._measure()
+
+
+class ParquetBlocks(Blocks):
+    """Columns of one or more Parquet files as rows, in the order of the files.
+
+    Parameters
+    ----------
+    paths : sequence of path-like
+    columns : sequence of str, default=None
+        Columns of numbers, or one column of vectors; None takes all.
+    filesystem : pyarrow.fs.FileSystem, default=None
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | PathLike[str]],
+        columns: Sequence[str] | None = None,
+        filesystem: Any = None,
+    ) -> None:
+        self.paths = [str(path) for path in paths]
+        self.filesystem = filesystem
+        if not self.paths:
+            raise InvalidInputError("There is no Parquet file to read rows from.")
+        self.sizes: list[int] = []
+        for position, path in enumerate(self.paths):
+            with self._open(path) as file:
+                self.sizes.append(file.metadata.num_rows)
+                if position == 0:
+                    self.columns = list(file.schema_arrow.names if columns is None else columns)
+                missing = [name for name in self.columns if name not in file.schema_arrow.names]
+                if missing:
+                    raise InvalidInputError(
+                        f"There is no column {missing[0]!r} in {path}.\n"
+                        f"Hint: the columns are {', '.join(map(repr, file.schema_arrow.names))}."
+                    )
+                if position == 0 or (self.n_features == 0 and self.sizes[-1]):
+                    self.n_features = self._width(file)
+        self.n_rows = sum(self.sizes)
+
+    def read(self, size: int) -> Iterator[FloatArray]:
+        """Batches of the files; a file does not share a block with another."""
+        for path, n_rows in zip(self.paths, self.sizes, strict=True):
+            found = 0
+            with self._open(path) as file:
+                for batch in file.iter_batches(batch_size=size, columns=self.columns, use_threads=False):
+                    if batch.num_rows:
+                        yield _matrix(batch, self.columns, path, found)
+                        found += batch.num_rows
+            if found != n_rows:
+                raise InvalidInputError(
+                    f"{path} had {n_rows} rows when it was opened and has {found} now.\n"
+                    "Hint: do not write to files that are being read."
+                )
+
+    def _open(self, path: str) -> Any:
+        arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
+        parquet = import_extra("pyarrow.parquet", extra="dask", purpose=PURPOSE)
+        try:
+            return parquet.ParquetFile(
+                path, filesystem=self.filesystem, buffer_size=BUFFER_NBYTES, pre_buffer=False
+            )
+        except FileNotFoundError as error:
+            raise InvalidInputError(f"There is no file {path}.") from error
+        except (arrow.ArrowException, OSError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise InvalidInputError(
+                f"{path} is not a complete Parquet file: {reason}\nHint: wait until it is written, or write it again."
+            ) from error
+
+    def _width(self, file: Any) -> int:
+        """Numbers of a row; a vector says its length by its type or by the first row."""
+        for batch in file.iter_batches(batch_size=1, columns=self.columns, use_threads=False):
+            return _matrix(batch, self.columns, "the first file", 0).shape[1]
+        return 0
+
+
+class ChainedBlocks(Stored, Blocks):
+    """Several sources, one after the other.
+
+    Parameters
+    ----------
+    parts : sequence of Blocks
+        At least one, all with as many features.
+    """
+
+    def __init__(self, parts: Sequence[Blocks]) -> None:
+        self.parts = list(parts)
+        widths = {part.n_features for part in self.parts if part.n_rows}
+        if len(widths) > 1:
+            raise InvalidInputError(
+                f"Rows to be read one after the other have {' and '.join(map(str, sorted(widths)))} features."
+            )
+        self.n_features = widths.pop() if widths else self.parts[0].n_features
+        self.n_rows = sum(part.n_rows for part in self.parts)
+
+    def read(self, size: int) -> Iterator[FloatArray]:
+        """The blocks of each."""
+        for part in self.parts:
+            yield from part.read(size)
+
+    def _after_load(self) -> None:
+        require(self.parts and all(isinstance(part, Blocks) for part in self.parts), "its rows have no parts")
+        require(self.n_rows == sum(part.n_rows for part in self.parts), "its parts are not its rows")
+
+
+class MappedBlocks(Blocks):
+    """Rows of another source after a function of each row alone.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    function : callable
+        Takes and returns an array of rows.
+    n_features : int
+        Of the rows that it returns.
+    """
+
+    def __init__(self, blocks: Blocks, function: Callable[[FloatArray], FloatArray], n_features: int) -> None:
+        self.blocks, self.function = blocks, function
+        self.n_rows, self.n_features = blocks.n_rows, n_features
+
+    def read(self, size: int) -> Iterator[FloatArray]:
+        """The blocks of the other source, mapped."""
+        return map(self.function, self.blocks.read(size))
+
+
+def as_blocks(source: Any, *, columns: Sequence[str] | None = None) -> Blocks:
+    """Anything that holds rows of numbers as blocks of rows.
+
+    Parameters
+    ----------
+    source : array, path-like, pyarrow Dataset, or list of any of these
+        Arrays: NumPy (also a memmap), Zarr, HDF5, Dask, and whatever else has `shape`, `dtype` and slices. Paths: a
+        Parquet file, a folder of them, or a .npy file, which is mapped. A list is read in its order.
+    columns : sequence of str, default=None
+        Columns of Parquet files; None takes all.
+
+    Returns
+    -------
+    blocks : Blocks
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neighboragg.neighbors import as_blocks
+    >>> blocks = as_blocks(np.arange(10.0).reshape(5, 2))
+    >>> [len(block) for block in blocks.read(2)]
+    [2, 2, 1]
+    """
+    if isinstance(source, Blocks):
+        return source
+    if isinstance(source, str | PathLike):
+        return _from_path(Path(source), columns)
+    if hasattr(source, "files") and hasattr(source, "filesystem"):  # a Dataset of pyarrow
+        if type(source.format).__name__ != "ParquetFileFormat":
+            raise InvalidInputError(
+                f"A data set of {type(source.format).__name__} cannot be read in blocks.\nHint: write it as Parquet."
+            )
+        return ParquetBlocks(source.files, columns, source.filesystem)
+    if isinstance(source, list | tuple) and source and all(_holds_rows(part) for part in source):
+        return ChainedBlocks([as_blocks(part, columns=columns) for part in source])
+    if _holds_rows(source):
+        return ArrayBlocks(source)
+    raise InvalidInputError(
+        f"Rows cannot be read in blocks from a {type(source).__name__}.\n"
+        "Hint: pass an array (NumPy, Zarr, HDF5, Dask), the path of Parquet or .npy files, a pyarrow Dataset, or a "
+        "list of these."
+    )
+
+
+def gather(blocks: Blocks, rows: IntArray, size: int) -> FloatArray:
+    """Some rows in memory, by one pass over the blocks.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    rows : ndarray of int of shape (m,)
+        Row numbers, ascending.
+    size : int
+        Most rows read at a time.
+
+    Returns
+    -------
+    gathered : ndarray of shape (m, n_features)
+    """
+    taken, start = [], 0
+    for block in blocks.read(size):
+        first, last = np.searchsorted(rows, [start, start + len(block)])
+        if first < last:
+            taken.append(block[rows[first:last] - start])
+        start += len(block)
+    return np.concatenate(taken) if taken else np.empty((0, blocks.n_features))
+
+
+def _holds_rows(source: Any) -> bool:
+    return isinstance(source, str | PathLike | Blocks) or (
+        all(hasattr(source, name) for name in ("shape", "dtype")) and hasattr(type(source), "__getitem__")
+    )
+
+
+def _from_path(path: Path, columns: Sequence[str] | None) -> Blocks:
+    if path.suffix == ".npy":
+        try:
+            return ArrayBlocks(np.load(path, mmap_mode="r", allow_pickle=False))
+        except (OSError, ValueError) as error:
+            raise InvalidInputError(f"{path} is not a complete .npy file: {error}") from error
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.suffix in (".parquet", ".pq"))
+        if not files:
+            raise InvalidInputError(f"There is no Parquet file in the folder {path}.")
+        return ParquetBlocks(files, columns)
+    return ParquetBlocks([path], columns)
+
+
+def _floats(rows: Array) -> FloatArray:
+    """In single precision if given so, else double, which holds all other numbers."""
+    return rows if rows.dtype == np.float32 else np.asarray(rows, dtype=np.float64)
+
+
+def _matrix(batch: Any, columns: Sequence[str], path: str, start: int) -> FloatArray:
+    """The columns of an Arrow batch side by side; columns of vectors give as many as these are long."""
+    parts = [_column(batch.column(name), name, path, start) for name in columns]
+    single = all(part.dtype == np.float32 for part in parts)
+    return np.concatenate([part if single else part.astype(np.float64) for part in parts], axis=1)
+
+
+def _column(column: Any, name: str, path: str, start: int) -> Array:
+    types = import_extra("pyarrow", extra="dask", purpose=PURPOSE).types
+    where = f"Column {name!r} of {path}"
+    if column.null_count:
+        row = start + int(np.argmax(np.asarray(column.is_null())))
+        raise InvalidInputError(
+            f"{where} has no value in row {row}.\nHint: fill or drop the rows without one."
+        )
+    width, values = 1, column
+    if types.is_fixed_size_list(column.type):
+        width, values = column.type.list_size, column.flatten()
+    elif types.is_list(column.type) or types.is_large_list(column.type):
+        lengths = np.diff(np.asarray(column.offsets))
+        width = int(lengths[0]) if len(lengths) else 0
+        if (lengths != width).any():
+            row = start + int(np.argmax(lengths != width))
+            raise InvalidInputError(
+                f"{where} holds vectors of {width} numbers, but of {int(lengths[row - start])} in row {row}."
+            )
+        values = column.flatten()
+    if not (types.is_floating(values.type) or types.is_integer(values.type) or types.is_boolean(values.type)):
+        raise InvalidInputError(
+            f"{where} holds {values.type}, not numbers.\nHint: name the columns of numbers with columns=[…]."
+        )
+    if values.null_count:
+        row = start + int(np.argmax(np.asarray(values.is_null()))) // max(1, width)
+        raise InvalidInputError(
+            f"{where} has no value in row {row}.\nHint: fill or drop the rows without one."
+        )
+    found = values.to_numpy(zero_copy_only=False)
+    return _floats(found if found.dtype != bool else found.astype(np.float64)).reshape(-1, width)
