@@ -114,5 +114,5 @@ class LabelScoreDisplay:
                 self.threshold, color="0.2", linestyle="--", label=f"threshold ({self.threshold:.3g})"
             )
         axes.set(xlabel="Score of the label (low is suspicious)", ylabel="Labels")
-        axes.legend()
+        axes.legend(loc="upper left")  # where the fewest labels are; "best" warns where it is slow
         return self
