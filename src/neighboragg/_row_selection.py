@@ -1,5 +1,6 @@
-"""Rows of any kind: arrays, data frames, sparse matrices and texts."""
+"""Rows of any kind: arrays, data frames, sparse matrices, texts and pictures."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,13 +30,18 @@ def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -
 
 
 def as_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
-    """Data frames, sparse matrices and texts as they are, all else as an array with two dimensions.
+    """Data frames, sparse matrices, texts and pictures as they are, all else as an array with two dimensions.
 
     A column of vectors becomes a column for each of their numbers, unless they are to be kept.
     """
     X = as_plain(X, "X", owner)
     if sparse.issparse(X) or is_frame(X):
         return X if keep_vectors else expand_vectors(X, "X", owner)
+    if _holds_pictures(X):
+        pictures = np.empty(len(X), dtype=object)
+        for i, value in enumerate(X):  # one by one: NumPy would make one array of pictures of the same size
+            pictures[i] = str(value) if isinstance(value, os.PathLike) else value
+        return pictures
     rows = np.asarray(X)
     if rows.ndim == 1 and not (len(rows) and isinstance(rows[0], str)):
         raise InvalidInputError(
@@ -43,6 +49,12 @@ def as_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
             "Hint: Reshape your data: X.reshape(1, -1) for a single row, X.reshape(-1, 1) for a single feature."
         )
     return rows
+
+
+def _holds_pictures(X: Any) -> bool:
+    """Whether rows are PIL images, or paths of files."""
+    first = X[0] if isinstance(X, list | tuple | np.ndarray) and np.ndim(X[:0]) == 1 and len(X) else None
+    return isinstance(first, os.PathLike) or all(hasattr(first, name) for name in ("convert", "tobytes"))
 
 
 def take_rows(X: Any, rows: IntArray) -> Any:

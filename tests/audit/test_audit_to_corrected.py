@@ -210,8 +210,12 @@ def test_probabilities_of_a_sample_in_which_a_class_is_missing(tmp_path):
         ),
         (
             ["audit", "{table}", "--label", "y", "--image", "a"],
-            "Pictures need embeddings to be judged by: their paths say nothing about what they show.\n"
-            "Hint: --embeddings vectors.npy, with a row for each row of the table.",
+            "30 of 30 pictures cannot be read or shown:\n"
+            + "\n".join(
+                f"  line {i + 2} ({i}): its name does not end in one of .avif, .bmp, .gif, .jpeg, .jpg, .png, .webp"
+                for i in range(10)
+            )
+            + "\n  and 20 more\nHint: repair or remove them, or go on without them: --skip-unreadable.",
         ),
         (
             ["audit", "{table}", "--label", "y", "--embeddings", "{folder}/no.npy"],

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from neighboragg._inputs import expand_vectors
 from neighboragg._progress import Listener, announce, telling
 from neighboragg._typing import Array, IntArray
 from neighboragg.audit._arrays import read_matrix, read_proba
+from neighboragg.audit._encoding import encode_pictures_of, encode_texts_of, image_root
 from neighboragg.audit._findings import (
     CONFLICT,
     Finding,
@@ -27,6 +29,7 @@ from neighboragg.mislabel import FlagRule, MislabelResult, find_mislabeled
 from neighboragg.review import build_review_set
 from neighboragg.tables import (
     ColumnRole,
+    FolderTable,
     Table,
     check_class_labels,
     check_usable,
@@ -42,7 +45,7 @@ __all__ = ["audit"]
 def audit(
     table: Any,
     *,
-    label: str,
+    label: str | None = None,
     flag: FlagRule | str | float = "estimated",
     columns: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
@@ -52,6 +55,9 @@ def audit(
     proba: Any = None,
     classes: Sequence[Any] | None = None,
     image: str | None = None,
+    encoder: Any = None,
+    cache: bool | str | PathLike[str] = True,
+    skip_unreadable: bool = False,
     split: str | None = None,
     sample: int | None = None,
     n_random: int = 50,
@@ -69,9 +75,10 @@ def audit(
     Parameters
     ----------
     table : path-like, or pandas or polars DataFrame
-        As for :func:`neighboragg.tables.read_table`.
-    label : str
-        Name of the label column. Rows without a label are not judged.
+        As for :func:`neighboragg.tables.read_table`: also a folder of pictures, with a folder for each class in it.
+    label : str, default=None
+        Name of the label column, which a table needs and a folder of pictures has not. Rows without a label are not
+        judged.
     flag : FlagRule, "estimated", int or float, default="estimated"
         What to flag, as in :func:`find_mislabeled`.
     columns : sequence of str, default=None
@@ -93,7 +100,17 @@ def audit(
     classes : sequence, default=None
         Class of each column of `proba`, by the text of its label.
     image : str, default=None
-        Column of paths of pictures to show in the review, relative to the folder of the table.
+        Column of paths of pictures, relative to the folder of the table: shown in the review, and what labels are
+        judged by, unless embeddings are given.
+    encoder : callable or str, default=None
+        Takes a list of the texts of `text`, or of pictures (PIL images in RGB), and returns an array with a vector for
+        each, which labels are judged by; or the name of such a callable, written ``package:callable``. None reads
+        texts by their words, and pictures by a small fixed descriptor, which is weak.
+    cache : bool or path-like, default=True
+        Folder to keep vectors of texts and pictures in, by their content and by the encoder; True takes that of
+        :class:`neighboragg.encoders.VectorCache`, False keeps nothing.
+    skip_unreadable : bool, default=False
+        Go on without pictures that cannot be read, which are then named in `notes`; otherwise they raise.
     split : str, default=None
         Column that says to which part (train, test) a row belongs: copies in different parts are findings. Labels
         are not judged by it.
@@ -130,12 +147,27 @@ def audit(
     with telling(progress):
         announce("Reading the table")
         data = read_table(table, label, sep=sep, encoding=encoding)
-        check_class_labels(data.labels, label)
-        _check_columns(data, text, image, split, embeddings)
-        _check_choices(columns, exclude, keep, text, embeddings)
+        if isinstance(data, FolderTable):
+            image = _image_of_folder(data, image, text)
+        elif label is None:
+            raise InvalidParameterError(
+                "A table needs the name of its label column.\nHint: --label name, or label= in Python."
+            )
+        check_class_labels(data.labels, str(data.label))
+        _check_columns(data, text, image, split, embeddings, encoder)
+        _check_choices(columns, exclude, keep, text=text, image=image, embeddings=embeddings)
         rows = _judged_rows(data.labels, sample, random_state)
+        matrix: Array | None = None
+        encoded = None
+        if embeddings is None and image is not None:
+            encoded = encode_pictures_of(data, image, rows, encoder, cache, skip_unreadable=skip_unreadable)
+        elif encoder is not None:
+            encoded = encode_texts_of(data, str(text), rows, encoder, cache)
+        if encoded is not None:
+            rows, matrix = encoded.rows, encoded.vectors
+        elif embeddings is not None:
+            matrix = _embeddings(embeddings, data, rows)
         labels = data.labels[rows]
-        matrix = None if embeddings is None else _embeddings(embeddings, data, rows)
         said = None if proba is None else read_proba(proba, data.labels, rows, classes)
         frame = data.frame.iloc[rows].reset_index(drop=True)
         if _is_column(embeddings, data):
@@ -163,7 +195,7 @@ def audit(
             random_state=random_state,
             n_jobs=n_jobs,
         )
-        notes = _notes(data)
+        notes = [*_notes(data), *(encoded.notes if encoded else ())]
         if result.threshold == -np.inf:
             notes.append(result.promise)  # why nothing could be flagged
         announce("Looking for copies")
@@ -187,7 +219,18 @@ def audit(
             image=image or "",
             row_name=data.place_of,
         )
-        return Audit(data, result, rows, roles, tuple(findings), review_set, frame, split, tuple(notes))
+        return Audit(
+            data,
+            result,
+            rows,
+            roles,
+            tuple(findings),
+            review_set,
+            frame,
+            split,
+            tuple(notes),
+            judged_by="embeddings." if encoded is None else encoded.judged_by,
+        )
 
 
 def _notes(data: Table) -> list[str]:
@@ -244,8 +287,18 @@ def _with_copies(
     return replace(result, reasons=tuple(reasons))
 
 
+def _image_of_folder(data: FolderTable, image: str | None, text: str | None) -> str:
+    """The column of pictures of a folder, which has no other."""
+    if image is not None or text is not None:
+        raise InvalidParameterError(
+            f"{data.name} is a folder of pictures, which has no columns to choose from.\n"
+            "Hint: leave out --image and --text."
+        )
+    return str(data.frame.columns[0])
+
+
 def _check_columns(
-    data: Table, text: str | None, image: str | None, split: str | None, embeddings: Any
+    data: Table, text: str | None, image: str | None, split: str | None, embeddings: Any, encoder: Any
 ) -> None:
     for kind, column in (("texts", text), ("pictures", image), ("the split", split)):
         if column is not None and column == data.label:
@@ -255,13 +308,24 @@ def _check_columns(
                 f"There is no column {column!r} in {data.name}.\n"
                 f"Hint: the columns beside the label are {', '.join(map(repr, data.frame.columns))}."
             )
-    if image is not None:
-        if embeddings is None:
+    if encoder is not None:
+        if embeddings is not None:
             raise InvalidParameterError(
-                "Pictures need embeddings to be judged by: their paths say nothing about what they show.\n"
-                "Hint: --embeddings vectors.npy, with a row for each row of the table."
+                "Labels are judged by embeddings, so that there is nothing for the encoder to do.\nHint: pass either."
             )
-        folder = Path(data.name).parent
+        if (text is None) == (image is None):
+            which = "no column" if text is None else "both a column of texts and one of pictures"
+            raise InvalidParameterError(
+                f"An encoder needs the column to encode. Got {which}.\n"
+                "Hint: --text column for texts, --image column for paths of pictures."
+            )
+    elif text is not None and image is not None and embeddings is None:
+        raise InvalidParameterError(
+            "Labels are judged by texts or by pictures. Got both a column of texts and one of pictures.\n"
+            "Hint: pass one of --text and --image; or embeddings, and --image to see the pictures."
+        )
+    if image is not None and embeddings is not None:
+        folder = image_root(data)
         if missing := sum(not (folder / str(path)).is_file() for path in data.frame[image]):
             raise InvalidInputError(
                 f"{missing:,} of {len(data):,} pictures of column {image!r} are not below {folder}.\n"
@@ -273,11 +337,11 @@ def _check_choices(
     columns: Sequence[str] | None,
     exclude: Sequence[str],
     keep: Sequence[str],
-    text: str | None,
-    embeddings: Any,
+    **instead_of_columns: Any,
 ) -> None:
     """Raise if columns are chosen that labels are not judged by."""
-    instead = "embeddings" if embeddings is not None else "a column of texts" if text is not None else ""
+    names = {"embeddings": "embeddings", "image": "pictures", "text": "a column of texts"}
+    instead = next((name for key, name in names.items() if instead_of_columns[key] is not None), "")
     if instead and (columns or exclude or keep):
         raise InvalidParameterError(
             f"Labels are judged by {instead} alone, so columns, exclude and keep have nothing to choose from.\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from neighboragg.audit._files import AuditFiles, check_not_input
-from neighboragg.exceptions import InvalidInputError
-from neighboragg.review import corrected_labels, excluded_rows, load_review_set
-from neighboragg.tables import check_outputs, format_of, read_table, staged_files
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.review import ReviewSet, corrected_labels, excluded_rows, load_review_set
+from neighboragg.tables import FolderTable, check_outputs, format_of, read_table, staged_files
 
 __all__ = ["Correction", "correct"]
 
@@ -35,7 +35,7 @@ class Correction:
 def correct(
     table: str | PathLike[str],
     *,
-    label: str,
+    label: str | None = None,
     review: str | PathLike[str] = "suspicious.csv",
     output: str | PathLike[str] | None = None,
     sep: str | None = None,
@@ -47,13 +47,14 @@ def correct(
     Parameters
     ----------
     table : path-like
-        The table that was audited.
-    label : str
-        Name of the label column.
+        The table that was audited, or the folder of pictures.
+    label : str, default=None
+        Name of the label column, which a table needs and a folder has not.
     review : path-like, default="suspicious.csv"
         CSV file that the audit wrote; the decisions are beside it.
     output : path-like, default=None
-        The corrected copy, in the format of the table; ``corrected`` with its suffix if None.
+        The corrected copy, in the format of the table; ``corrected`` with its suffix if None. For a folder
+        of pictures, a CSV file with the columns image, label and folder; ``corrected.csv`` if None.
     sep, encoding : str, default=None
         As for :func:`neighboragg.tables.read_table`.
     overwrite : bool, default=False
@@ -67,13 +68,23 @@ def correct(
     -----
     In text files (CSV, JSON lines) the decided cells are replaced in the text itself and every other byte stays as
     it is, as do byte order marks, line ends and quotes. In Parquet and Feather files all other columns, the types
-    and the metadata stay; in Excel workbooks all other cells.
+    and the metadata stay; in Excel workbooks all other cells. In a folder no picture is moved: where label and folder
+    differ in the file that is written, the picture is in the wrong folder.
     """
     table = Path(table)
-    output = Path(f"corrected{''.join(table.suffixes[-2:])}" if output is None else output)
+    is_folder = table.is_dir()
+    if label is None and not is_folder:
+        raise InvalidParameterError(
+            "A table needs the name of its label column.\nHint: --label name, or label= in Python."
+        )
+    suffix = ".csv" if is_folder else "".join(table.suffixes[-2:])
+    output = Path(f"corrected{suffix}" if output is None else output)
     files = AuditFiles(Path(review))
     review_path = files.existing_review()
-    if format_of(output) is not format_of(table):
+    if is_folder:
+        if output.suffix.lower() != ".csv":
+            raise InvalidInputError(f"The output {output} for a folder of pictures must end in .csv.")
+    elif format_of(output) is not format_of(table):
         raise InvalidInputError(
             f"The output {output} must have the format of the table {table}, of which it is a copy.\n"
             f"Hint: -o {output.with_suffix(table.suffix)}"
@@ -84,6 +95,8 @@ def correct(
         raise InvalidInputError(f"Nothing has been decided yet.\nHint: neighboragg review {review}")
     data = read_table(table, label, sep=sep, encoding=encoding)
     review_set = load_review_set(review_path)
+    if isinstance(data, FolderTable):
+        _check_same_pictures(data, review_set)
     decided = corrected_labels(data.labels, files.decisions, review_set)
     excluded = excluded_rows(files.decisions, review_set)
     changed = np.flatnonzero(decided != data.labels)
@@ -91,3 +104,15 @@ def correct(
     with staged_files() as stage:
         stage(output).write_bytes(contents)
     return Correction(output, len(changed), len(excluded))
+
+
+def _check_same_pictures(data: FolderTable, review_set: ReviewSet) -> None:
+    """Raise if pictures were added, removed or moved since the audit, so that rows are other pictures now."""
+    n, now = review_set.n_rows, dict(enumerate(data.pictures))
+    for item in review_set.items:
+        if len(data) != n or now[item.row] != item.content.get("image"):
+            raise InvalidInputError(
+                f"{data.name} is not as it was in the audit: it had {n:,} pictures, with {item.content.get('image')} "
+                f"in place {item.row}; it has {len(data):,} now, with {now.get(item.row, 'none')} there.\n"
+                "Hint: bring back the pictures that were moved, or audit the folder again."
+            )

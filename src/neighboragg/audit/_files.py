@@ -63,6 +63,7 @@ class AuditFiles:
             raise InvalidParameterError(
                 f"The output {self.flagged} must end in .csv; plots and the review set go beside it."
             )
+        _check_not_among_pictures(self.flagged, Path(table))
         outputs = (self.flagged, self.findings, self.plot, self.review)
         for path in outputs:
             check_not_input(Path(table), path)
@@ -92,6 +93,14 @@ class AuditFiles:
                 f"Hint: neighboragg audit table.csv --label y -o {self.flagged}"
             )
         return self.review
+
+
+def _check_not_among_pictures(output: Path, folder: Path) -> None:
+    """Raise if the plot of an audit would become a picture of a class of the folder that was audited."""
+    if folder.is_dir() and folder.resolve() in output.resolve().parent.parents:
+        raise InvalidInputError(
+            f"The output {output} would lie among the pictures of {folder}.\nHint: choose another with -o."
+        )
 
 
 def check_not_input(table: Path, output: Path) -> None:

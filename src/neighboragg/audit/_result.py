@@ -44,6 +44,8 @@ class Audit:
         Column of the split, if copies across it were looked for.
     notes : tuple of str
         What to know about the table and the judgment.
+    judged_by : str
+        What labels were judged by, where that is not the columns.
     """
 
     table: Table = field(repr=False)
@@ -55,6 +57,7 @@ class Audit:
     frame: Any = field(repr=False)
     split: str | None = None
     notes: tuple[str, ...] = ()
+    judged_by: str = "embeddings."
 
     def counts(self) -> dict[str, int]:
         """Number of rows found, by kind.
@@ -81,7 +84,7 @@ class Audit:
         result = self.result
         name = Path(self.table.name).name
         parts = [f"{len(result):,} labels of {name}, judged by"]
-        parts[0] += ":\n" + describe_roles(self.roles) if self.roles else " embeddings."
+        parts[0] += ":\n" + describe_roles(self.roles) if self.roles else f" {self.judged_by}"
         counts = self.counts()
         width = max(len(f"{count:,}") for count in counts.values())
         parts.append(

@@ -1,5 +1,7 @@
 """`neighboragg audit`: suspicious labels of a table, ranked, with reasons."""
 
+import shlex
+import sys
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +11,7 @@ from rich.console import Console
 
 from neighboragg.audit import Audit, AuditFiles
 from neighboragg.audit import audit as run_audit
-from neighboragg.cli._options import Encoding, LabelColumn, Overwrite, Separator, names_of
+from neighboragg.cli._options import CacheFolder, Encoding, LabelColumn, Overwrite, Separator, names_of
 from neighboragg.cli._progress import progress_bar
 from neighboragg.exceptions import InvalidParameterError, TrustWarning
 
@@ -18,9 +20,13 @@ __all__ = ["audit"]
 
 def audit(
     file: Annotated[
-        Path, typer.Argument(help="Table with a label column: CSV, JSON lines, Parquet, Feather or Excel.")
+        Path,
+        typer.Argument(
+            help="Table with a label column (CSV, JSON lines, Parquet, Feather or Excel), or a folder of pictures "
+            "with a folder for each class."
+        ),
     ],
-    label: LabelColumn,
+    label: LabelColumn = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Flagged rows as CSV; plots and the review set go beside.")
     ] = Path("suspicious.csv"),
@@ -55,8 +61,29 @@ def audit(
         str, typer.Option(help="Classes of the columns of --proba, separated by commas.")
     ] = "",
     image: Annotated[
-        str | None, typer.Option(help="Column of image paths to show in the review; judge by --embeddings.")
+        str | None,
+        typer.Option(
+            help="Column of image paths, relative to the table: shown in the review, and judged by unless there are "
+            "--embeddings."
+        ),
     ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PACKAGE:CALLABLE",
+            help="Judge by its vectors: it takes a list of the texts of --text or of pictures (PIL images) and returns "
+            "an array, a row for each. Without it, texts are read by their words, and pictures by a small fixed "
+            "descriptor, which is weak.",
+        ),
+    ] = None,
+    cache: CacheFolder = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Keep no vectors, and take none that are kept.")
+    ] = False,
+    skip_unreadable: Annotated[
+        bool,
+        typer.Option("--skip-unreadable", help="Go on without pictures that cannot be read, and name them."),
+    ] = False,
     split: Annotated[
         str | None, typer.Option(help="Column that says train or test: copies across it are found.")
     ] = None,
@@ -81,6 +108,8 @@ def audit(
 ) -> None:
     """Find suspicious labels: ranked, with the suggested label and the reasons."""
     AuditFiles(output).check(str(file), overwrite=overwrite)
+    if encoder is not None and "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # an encoder of one's own lies beside the data, not in a package
     console = Console()
     with progress_bar(console) as progress, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TrustWarning)
@@ -96,6 +125,9 @@ def audit(
             proba=proba,
             classes=names_of(classes) or None,
             image=image,
+            encoder=encoder,
+            cache=not no_cache and (cache or True),
+            skip_unreadable=skip_unreadable,
             split=split,
             sample=sample,
             n_random=n_random,
@@ -121,8 +153,10 @@ def _rule(budget: int | None, false_alarms: float | None) -> Any:
 
 def _report(found: Audit, files: AuditFiles, table: Path, image: str | None) -> str:
     """What was found, and how to go on."""
-    elsewhere = image is not None and files.flagged.parent.resolve() != table.parent.resolve()
-    folder = f" --images {table.parent}" if elsewhere else ""
+    pictures = table if table.is_dir() else table.parent
+    shown = image is not None or table.is_dir()
+    elsewhere = shown and files.flagged.parent.resolve() != pictures.resolve()
+    folder = f" --images {shlex.quote(str(pictures))}" if elsewhere else ""
     return (
         f"{found.summary()}\n\nFlagged rows: {files.flagged}\nOther finds:  {files.findings}\n"
         f"Plots:        {files.plot}\n"

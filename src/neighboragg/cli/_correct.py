@@ -13,8 +13,10 @@ __all__ = ["correct"]
 
 
 def correct(
-    file: Annotated[Path, typer.Argument(help="The labeled table that was audited.")],
-    label: LabelColumn,
+    file: Annotated[
+        Path, typer.Argument(help="The labeled table, or the folder of pictures, that was audited.")
+    ],
+    label: LabelColumn = None,
     suspicious: Annotated[
         Path, typer.Option("--review", help="CSV file that `neighboragg audit` wrote.")
     ] = Path("suspicious.csv"),
@@ -23,7 +25,8 @@ def correct(
         typer.Option(
             "--output",
             "-o",
-            help="The corrected table, in the format of the table; 'corrected' and its suffix.",
+            help="The corrected table, in the format of the table; 'corrected' and its suffix. For a folder, a CSV "
+            "file with the label of every picture.",
         ),
     ] = None,
     sep: Separator = None,

@@ -1,12 +1,22 @@
 """Options that several commands about tables share."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-__all__ = ["Encoding", "LabelColumn", "Overwrite", "Separator", "names_of"]
+__all__ = ["CacheFolder", "Encoding", "LabelColumn", "Overwrite", "Separator", "names_of"]
 
-LabelColumn = Annotated[str, typer.Option(help="Name of the label column.")]
+LabelColumn = Annotated[
+    str | None, typer.Option(help="Name of the label column; a folder of pictures has none.")
+]
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache",
+        help="Folder to keep vectors of texts and pictures in; ~/.cache/neighboragg/vectors if not given.",
+    ),
+]
 Separator = Annotated[
     str | None,
     typer.Option("--sep", help="Delimiter of a CSV file, e.g. ';' or tab; found out if not given."),

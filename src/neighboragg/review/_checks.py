@@ -10,24 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neighboragg._validation import check_integer
+from neighboragg.encoders import PICTURE_TYPES
 from neighboragg.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from neighboragg.review._items import ReviewItem, ReviewSet
 
-__all__ = ["IMAGE_TYPES", "QUEUES", "check_item", "check_review_set", "checked_line"]
+__all__ = ["QUEUES", "check_item", "check_review_set", "checked_line"]
 
 QUEUES = ("flagged", "random")
-# Formats that cannot carry scripts.
-IMAGE_TYPES = {
-    ".avif": "image/avif",
-    ".bmp": "image/bmp",
-    ".gif": "image/gif",
-    ".jpeg": "image/jpeg",
-    ".jpg": "image/jpeg",
-    ".png": "image/png",
-    ".webp": "image/webp",
-}
 
 
 def check_review_set(review_set: "ReviewSet") -> None:
@@ -144,9 +135,9 @@ def _check_image(path: Any, where: str) -> None:
         raise InvalidInputError(
             f"{where}: image must be a path below the folder of images, with forward slashes. Got {path!r}."
         )
-    if pure.suffix.lower() not in IMAGE_TYPES:
+    if pure.suffix.lower() not in PICTURE_TYPES:
         raise InvalidInputError(
-            f"{where}: image must end in one of {', '.join(IMAGE_TYPES)}. Got {path!r}.\n"
+            f"{where}: image must end in one of {', '.join(PICTURE_TYPES)}. Got {path!r}.\n"
             "Hint: convert other pictures to PNG."
         )
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from neighboragg._optional import import_extra
-from neighboragg.exceptions import InvalidParameterError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.review._app import LOOPBACK_HOSTS, create_app
 from neighboragg.review._files import load_review_set
+from neighboragg.review._items import ReviewSet
 
 __all__ = ["serve"]
 
@@ -77,11 +78,14 @@ def serve(
     source = Path(review_set_path)
     names = _host_names(host, allow_hosts)
     secret = secrets.token_urlsafe(32) if token is None else token
+    review_set = load_review_set(source)
+    pictures = source.resolve().parent if image_root is None else Path(image_root)
+    _check_pictures(review_set, pictures)
     app = create_app(
-        load_review_set(source),
+        review_set,
         source.with_suffix(".decisions.sqlite") if store_path is None else store_path,
         token=secret,
-        image_root=source.resolve().parent if image_root is None else image_root,
+        image_root=pictures,
         allowed_hosts=names,
     )
     config = uvicorn.Config(
@@ -106,6 +110,16 @@ def serve(
         pass
     finally:
         app.state.store.close()
+
+
+def _check_pictures(review_set: ReviewSet, root: Path) -> None:
+    """Raise if all pictures are missing: then it is the folder that is wrong."""
+    paths = [str(item.content["image"]) for item in review_set.items if item.kind == "image"]
+    if paths and not any((root / path).is_file() for path in paths):
+        raise InvalidInputError(
+            f"None of the {len(paths):,} pictures to review is below {root}; the first is {paths[0]}.\n"
+            "Hint: --images folder, the folder that was audited, or that of the table."
+        )
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -6,7 +6,7 @@ from typing import Any
 
 import jinja2
 
-from neighboragg.review._checks import IMAGE_TYPES
+from neighboragg.encoders import PICTURE_TYPES
 from neighboragg.review._contrast import ColumnContrast, column_scales, contrast
 from neighboragg.review._decision import Decision, DecisionConflictError
 from neighboragg.review._guard import RefusedError, csrf_token
@@ -154,7 +154,7 @@ class Site:
         # A link in the folder could still lead out of it.
         if not file.is_relative_to(self.image_root) or not file.is_file():
             raise RefusedError(404, "No such picture", "The picture is missing from the folder of images.")
-        return file, IMAGE_TYPES[Path(path).suffix.lower()]
+        return file, PICTURE_TYPES[Path(path).suffix.lower()]
 
     def _groups(self, item: ReviewItem) -> list[dict[str, Any]]:
         """Neighbors of the given and of the suggested class; one group if they are the same class."""

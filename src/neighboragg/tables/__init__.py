@@ -1,6 +1,7 @@
-"""Tables: files to frames and back, the text of labels, and what each column is used for."""
+"""Tables: files and folders of pictures to frames and back, the text of labels, and what each column is used for."""
 
 from neighboragg._public import publish as _publish
+from neighboragg.tables._folder import FolderTable
 from neighboragg.tables._formulas import escape_formula, unescape_formula
 from neighboragg.tables._labels import check_class_labels, class_order, label_notes
 from neighboragg.tables._leaks import leaking_columns
@@ -18,6 +19,7 @@ from neighboragg.tables._writing import check_outputs, staged_files
 
 __all__ = [
     "ColumnRole",
+    "FolderTable",
     "Table",
     "check_class_labels",
     "check_outputs",

@@ -8,6 +8,7 @@ from neighboragg.exceptions import InvalidInputError
 from neighboragg.tables._arrow import FeatherTable, ParquetTable
 from neighboragg.tables._csv import CsvTable
 from neighboragg.tables._excel import ExcelTable
+from neighboragg.tables._folder import FolderTable
 from neighboragg.tables._json_lines import JsonLinesTable
 from neighboragg.tables._table import FrameTable, Table
 
@@ -30,9 +31,10 @@ def read_table(
     Parameters
     ----------
     source : path-like, or pandas or polars DataFrame
-        CSV, TSV or text (also .gz), JSON lines (also .gz), Parquet, Feather or Excel.
+        CSV, TSV or text (also .gz), JSON lines (also .gz), Parquet, Feather or Excel; or a folder of pictures, with a
+        folder for each class in it.
     label : str, default=None
-        Name of the label column.
+        Name of the label column; a folder has none, as the folders in it are the labels.
     sep : str, default=None
         Delimiter of a CSV file; None finds it out.
     encoding : str, default=None
@@ -73,6 +75,9 @@ def read_table(
             f"A table is the path of a file or a data frame. Got {type(source).__name__} instead."
         )
     path = Path(source)
+    if path.is_dir():
+        _refuse_column(label, path)
+        return FolderTable(path)
     kind = format_of(path)
     try:
         path.open("rb").close()
@@ -81,6 +86,14 @@ def read_table(
         raise InvalidInputError(f"There is no file {path}.") from error
     except OSError as error:
         raise InvalidInputError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def _refuse_column(label: str | None, folder: Path) -> None:
+    if label is not None:
+        raise InvalidInputError(
+            f"{folder} is a folder: of pictures, labeled by the folders in it. It has no column {label!r}.\n"
+            "Hint: leave out the label column, or name a file."
+        )
 
 
 def format_of(path: Path) -> type[Any]:

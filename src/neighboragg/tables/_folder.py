@@ -1,0 +1,126 @@
+"""A folder of pictures by class as a table: a row for each picture, its folder as the label."""
+
+import csv
+import io
+import os
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neighboragg._optional import import_extra
+from neighboragg.encoders import PICTURE_TYPES
+from neighboragg.exceptions import InvalidInputError
+from neighboragg.tables._formulas import escape_formula
+from neighboragg.tables._table import Table
+
+__all__ = ["FolderTable"]
+
+IMAGE, LABEL = "image", "label"
+N_NAMED = 5
+# Pictures that are in use and that browsers do not show, or that can carry scripts.
+OTHER_PICTURES = (".heic", ".heif", ".jp2", ".jfif", ".jxl", ".pgm", ".ppm", ".svg", ".tga", ".tif", ".tiff")
+PARTS = {"dev", "eval", "holdout", "test", "testing", "train", "training", "val", "valid", "validation"}
+
+
+class FolderTable(Table):
+    """Pictures below ``folder/class/``, the way most libraries for images expect them.
+
+    Parameters
+    ----------
+    folder : Path
+        Each folder in it is a class; what lies deeper belongs to that class too. Hidden files and folders are
+        skipped, links to folders are not followed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.name, self.label = str(folder if folder.name else folder.resolve()), LABEL
+        self.folder = folder
+        pictures, others, outside = [], [], []
+        for place in _files_below(folder):
+            suffix = Path(place).suffix.lower()
+            if suffix in OTHER_PICTURES:
+                raise InvalidInputError(
+                    f"{folder / place} is a picture in a format that browsers do not show.\n"
+                    f"Hint: convert such pictures to PNG; the formats are {', '.join(PICTURE_TYPES)}."
+                )
+            if suffix not in PICTURE_TYPES:
+                others.append(place)
+            elif "/" in place:
+                pictures.append(place)
+            else:
+                outside.append(place)
+        if not pictures:
+            raise InvalidInputError(
+                f"There are no pictures in the folders of {folder}.\n"
+                f"Hint: pictures are in a folder for each class, {folder / 'class' / 'picture.png'}; the formats are "
+                f"{', '.join(PICTURE_TYPES)}."
+            )
+        classes = [place.partition("/")[0] for place in pictures]
+        if {name.casefold() for name in classes} <= PARTS:
+            raise InvalidInputError(
+                f"The folders of {folder} are the parts of a split: {', '.join(sorted(set(classes)))}. The folders of "
+                f"the classes are expected there.\nHint: pass one part, {folder / classes[0]}."
+            )
+        self.pictures = pictures
+        self.labels = np.array(classes, dtype=str)
+        self.notes = []
+        empty = sorted(
+            entry.name
+            for entry in os.scandir(folder)
+            if entry.is_dir() and not entry.name.startswith(".") and entry.name not in Counter(classes)
+        )
+        for what, places in (
+            ("Left out, as no pictures", others),
+            ("Left out, as pictures in no class folder", outside),
+            ("Class folders without pictures", empty),
+        ):
+            if places:
+                more = ", …" if len(places) > N_NAMED else ""
+                self.notes.append(f"{what} ({len(places):,}): {', '.join(places[:N_NAMED])}{more}.")
+
+    @cached_property
+    def frame(self) -> Any:
+        """Paths of the pictures, relative to the folder."""
+        pandas = import_extra("pandas", extra="cli", purpose="Reading a folder of pictures")
+        return pandas.DataFrame({IMAGE: self.pictures})
+
+    def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
+        """A CSV file with the label of every picture; no picture moves.
+
+        Parameters
+        ----------
+        texts : mapping of int to str
+            New label of a row.
+        dropped : collection of int, default=()
+            Rows to leave out.
+
+        Returns
+        -------
+        contents : bytes
+            Columns image, label, and folder: where the two last differ, the picture is in the wrong folder.
+        """
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow([IMAGE, LABEL, "folder"])
+        left_out = set(dropped)
+        for i, (picture, given) in enumerate(zip(self.pictures, self.labels.tolist(), strict=True)):
+            if i not in left_out:
+                writer.writerow([escape_formula(value) for value in (picture, texts.get(i, given), given)])
+        return buffer.getvalue().encode()
+
+    def place_of(self, row: int) -> str:
+        """The path of the picture."""
+        return self.pictures[row]
+
+
+def _files_below(folder: Path) -> Iterator[str]:
+    """Paths of files relative to a folder, with forward slashes, in order."""
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            if not name.startswith("."):
+                yield Path(here, name).relative_to(folder).as_posix()

@@ -1,0 +1,306 @@
+"""Pictures and texts from files: folders by class, a column of paths, encoders, what cannot be read, corrections."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+from typer.testing import CliRunner
+
+from neighboragg.audit import audit, correct
+from neighboragg.cli._app import app
+from neighboragg.datasets import add_label_noise
+from neighboragg.encoders import VectorCache
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.review import DecisionStore, load_review_set
+
+pytestmark = pytest.mark.slow
+
+N = 240
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEIGHBORAGG_HOME", str(tmp_path / "home"))
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def message_of(function, *arguments, **options):
+    with pytest.raises((InvalidInputError, InvalidParameterError)) as caught:
+        function(*arguments, **options)
+    return str(caught.value)
+
+
+@pytest.fixture
+def digits(tmp_path):
+    """Digits as PNG files in folders called by words, some in a wrong one."""
+    names = np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
+    data = load_digits()
+    noisy = add_label_noise(names[data.target[:N]], rate=0.05, random_state=0)
+    root = tmp_path / "digits"
+    for i, label in enumerate(noisy.y):
+        (root / label).mkdir(parents=True, exist_ok=True)
+        Image.fromarray((data.images[i] * 15).astype(np.uint8)).save(root / label / f"{i:03}.png")
+    return root, noisy.mask, names[data.target[:N]]
+
+
+def numbers_of(images):
+    return images.str.extract(r"(\d+)\.png")[0].astype(int).to_numpy()
+
+
+def relabel_all(review_path):
+    review_set = load_review_set(review_path)
+    with DecisionStore(review_path.with_suffix(".decisions.sqlite"), review_set) as store:
+        for item in review_set.flagged:
+            store.record(item.row, action="relabel", label=item.suggested, reviewer="Ada", based_on=0)
+    return review_set
+
+
+def test_a_folder_from_audit_to_corrected(digits, tmp_path):
+    root, wrong, truth = digits
+    before = sorted(path.relative_to(root) for path in root.rglob("*.png"))
+    flagged, fixed = tmp_path / "s.csv", tmp_path / "c.csv"
+    output = run("audit", root, "-o", flagged)
+    assert "240 labels of digits, judged by a small fixed descriptor of the pictures" in output
+    assert "It is weak" in output
+    assert f"neighboragg review {flagged} --images {root}" in output
+    found = pd.read_csv(flagged)
+    rows = numbers_of(found["image"])
+    assert wrong[rows].mean() > 0.8
+    assert wrong[rows].sum() > 0.8 * wrong.sum()
+    assert found["place"].tolist() == found["image"].tolist()
+
+    review_set = relabel_all(flagged.with_suffix(".review.json"))
+    assert {item.kind for item in review_set.items} == {"image"}
+    assert all((root / item.content["image"]).is_file() for item in review_set.items)
+    assert all(item.title == item.content["image"] for item in review_set.items)
+
+    assert f"{len(found)} labels changed" in run("correct", root, "--review", flagged, "-o", fixed)
+    after = pd.read_csv(fixed)
+    assert len(after) == N
+    assert (after["folder"] == after["image"].str.partition("/")[0]).all()
+    moved = after["label"] != after["folder"]
+    assert sorted(after["image"][moved]) == sorted(found["image"])
+    assert (after["label"].to_numpy() != truth[numbers_of(after["image"])]).sum() < wrong.sum() / 2
+    # Nothing was moved.
+    assert sorted(path.relative_to(root) for path in root.rglob("*.png")) == before
+
+
+def test_a_folder_that_changed_is_not_corrected(digits, tmp_path):
+    root, *_ = digits
+    flagged = tmp_path / "s.csv"
+    run("audit", root, "-o", flagged, "--budget", 5)
+    relabel_all(flagged.with_suffix(".review.json"))
+    folder = sorted(root.iterdir())[0]
+    Image.new("L", (8, 8)).save(folder / "!first.png")
+    (folder / "zzz.png").unlink(missing_ok=True)
+    said = message_of(run, "correct", root, "--review", flagged, "-o", tmp_path / "c.csv")
+    assert said.startswith(f"{root} is not as it was in the audit: it had 240 pictures, with ")
+    # The same number of pictures, in other places.
+    sorted(folder.glob("*.png"))[-1].unlink()
+    said = message_of(run, "correct", root, "--review", flagged, "-o", tmp_path / "c.csv")
+    assert "it has 240 now" in said
+    assert not (tmp_path / "c.csv").exists()
+
+
+def test_excluded_pictures_are_left_out_of_the_list(digits, tmp_path):
+    root, *_ = digits
+    flagged = tmp_path / "s.csv"
+    found = audit(root, flag=3)
+    found.write(flagged)
+    review_set = found.review_set
+    with DecisionStore(flagged.with_suffix(".review.decisions.sqlite"), review_set) as store:
+        store.record(review_set.flagged[0].row, action="exclude", reviewer="Ada", based_on=0)
+    done = correct(root, review=flagged, output=tmp_path / "c.csv")
+    assert (done.n_changed, done.n_dropped) == (0, 1)
+    listed = set(pd.read_csv(tmp_path / "c.csv")["image"])
+    assert review_set.flagged[0].content["image"] not in listed
+    assert len(listed) == N - 1
+    assert message_of(correct, root, review=flagged, output=tmp_path / "c.parquet") == (
+        f"The output {tmp_path / 'c.parquet'} for a folder of pictures must end in .csv."
+    )
+
+
+@pytest.fixture
+def table_of_digits(digits, tmp_path):
+    root, wrong, _ = digits
+    paths = sorted(root.rglob("*.png"), key=lambda path: path.name)
+    frame = pd.DataFrame(
+        {
+            "picture": [path.relative_to(tmp_path).as_posix() for path in paths],
+            "y": [p.parent.name for p in paths],
+        }
+    )
+    return frame, wrong
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_column_of_paths(table_of_digits, tmp_path, suffix):
+    frame, wrong = table_of_digits
+    table, flagged = tmp_path / f"t.{suffix}", tmp_path / "out" / "s.csv"
+    frame.to_csv(table, index=False) if suffix == "csv" else frame.to_parquet(table)
+    output = run("audit", table, "--label", "y", "--image", "picture", "-o", flagged)
+    assert f"--images {tmp_path}" in output
+    found = pd.read_csv(flagged)
+    assert wrong[found["row"]].mean() > 0.8
+    assert (
+        load_review_set(flagged.with_suffix(".review.json")).items[0].content["image"].startswith("digits/")
+    )
+
+
+def test_unreadable_pictures_stop_the_audit_or_are_named(table_of_digits, tmp_path):
+    frame, _ = table_of_digits
+    (tmp_path / "digits" / "broken.png").write_text("no picture")
+    frame.loc[3, "picture"] = "digits/broken.png"
+    frame.loc[7, "picture"] = "digits/missing.png"
+    frame.loc[9, "picture"] = None
+    frame.loc[11, "picture"] = "../secret.png"
+    frame.loc[13, "picture"] = "digits/page.html"
+    frame.loc[15, ["picture", "y"]] = ["not/looked at.png", None]
+    table = tmp_path / "t.csv"
+    frame.to_csv(table, index=False)
+    problems = (
+        "  line 5 (digits/broken.png): not a picture that Pillow can read\n"
+        "  line 9 (digits/missing.png): there is no such file\n"
+        "  line 11 (nan): there is no path\n"
+        "  line 13 (../secret.png): the path must lead below the folder of the table, with forward slashes\n"
+        "  line 15 (digits/page.html): its name does not end in one of .avif, .bmp, .gif, .jpeg, .jpg, .png, .webp"
+    )
+    options = ["--label", "y", "--image", "picture", "-o", tmp_path / "s.csv", "--budget", 5]
+    assert message_of(run, "audit", table, *options) == (
+        f"5 of 239 pictures cannot be read or shown:\n{problems}\n"
+        "Hint: repair or remove them, or go on without them: --skip-unreadable."
+    )
+    output = run("audit", table, *options, "--skip-unreadable")
+    assert f"5 of 239 pictures cannot be read or shown and are left out:\n{problems}\n" in output
+    assert output.startswith("234 labels of t.csv")
+    review_set = load_review_set(tmp_path / "s.review.json")
+    assert (review_set.n_rows, review_set.n_judged) == (240, 234)
+    for item in review_set.items:  # rows are still those of the file
+        assert item.content["image"] == frame["picture"][item.row]
+
+
+def test_a_second_audit_opens_no_picture(digits, tmp_path, monkeypatch):
+    root, *_ = digits
+    first = audit(root, flag=5)
+    assert len(VectorCache()) == N
+    monkeypatch.setattr("PIL.Image.open", lambda *args, **kwargs: 1 / 0)
+    second = audit(root, flag=5)
+    np.testing.assert_array_equal(second.result.scores, first.result.scores)
+    assert "None of the 240 pictures can be read" in message_of(audit, root, cache=tmp_path / "another")
+    assert run("cache").startswith("240 vectors, ")
+    assert run("cache", "--clear").startswith("240 vectors removed: ")
+    assert run("cache").startswith("0 vectors, 0.0 MB: ")
+    assert "can be read" in message_of(run, "audit", root, "-o", tmp_path / "s.csv", "--no-cache")
+    assert len(VectorCache()) == 0
+
+
+ENCODER = """
+import numpy as np
+
+def pixels(pictures):
+    return np.array([np.asarray(picture.convert("L"), dtype=float).ravel() for picture in pictures])
+
+def letters(texts):
+    return np.array([[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts])
+
+def flat(texts):
+    return np.zeros(len(texts))
+"""
+
+
+@pytest.fixture
+def encoder_here(tmp_path, monkeypatch):
+    """A module in the folder where the command runs."""
+    (tmp_path / "letters_and_pixels.py").write_text(ENCODER)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield "letters_and_pixels"
+    sys.modules.pop("letters_and_pixels", None)
+
+
+def test_pictures_by_an_encoder_of_ones_own(digits, tmp_path, encoder_here):
+    _, wrong, _ = digits
+    output = run("audit", "digits", "--encoder", f"{encoder_here}:pixels", "-o", "s.csv")
+    assert "judged by vectors of the pictures from the encoder letters_and_pixels:pixels." in output
+    assert wrong[numbers_of(pd.read_csv("s.csv")["image"])].mean() > 0.8
+    assert "weak" not in output
+
+
+def test_texts_by_an_encoder_of_ones_own(tmp_path, encoder_here):
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["low", "high"], 200)
+    alphabets = {"low": "abcdefgh", "high": "pqrstuvw"}
+    texts = ["".join(rng.choice(list(alphabets[label]), 8)) for label in labels]
+    noisy = add_label_noise(labels, rate=0.05, random_state=0)
+    pd.DataFrame({"word": texts, "y": noisy.y}).to_csv("t.csv", index=False)
+    options = ["audit", "t.csv", "--label", "y", "--encoder", f"{encoder_here}:letters", "--text", "word"]
+    output = run(*options, "-o", "s.csv", "--budget", 10)
+    assert "judged by vectors of the texts in 'word' from the encoder letters_and_pixels:letters." in output
+    assert noisy.mask[pd.read_csv("s.csv")["row"]].all()
+    assert load_review_set(tmp_path / "s.review.json").items[0].kind == "text"
+    assert len(VectorCache()) == len(set(texts))
+    said = message_of(
+        run, "audit", "t.csv", "--label", "y", "--text", "word", "--encoder", f"{encoder_here}:flat"
+    )
+    assert said.startswith(
+        "The encoder letters_and_pixels:flat must return an array of numbers of shape (64, d)"
+    )
+    said = message_of(run, "audit", "t.csv", "--label", "y", "--text", "word", "--encoder", "no_such:flat")
+    assert said.startswith("There is no module 'no_such' for the encoder 'no_such:flat'.")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "A table needs the name of its label column.\nHint: --label name, or label= in Python."),
+        (
+            {"label": "y", "encoder": "m:f"},
+            "An encoder needs the column to encode. Got no column.\n"
+            "Hint: --text column for texts, --image column for paths of pictures.",
+        ),
+        (
+            {"label": "y", "encoder": "m:f", "text": "a", "image": "b"},
+            "An encoder needs the column to encode. Got both a column of texts and one of pictures.\n"
+            "Hint: --text column for texts, --image column for paths of pictures.",
+        ),
+        (
+            {"label": "y", "text": "a", "image": "b"},
+            "Labels are judged by texts or by pictures. Got both a column of texts and one of pictures.\n"
+            "Hint: pass one of --text and --image; or embeddings, and --image to see the pictures.",
+        ),
+        (
+            {"label": "y", "text": "a", "encoder": "m:f", "embeddings": np.ones((20, 2))},
+            "Labels are judged by embeddings, so that there is nothing for the encoder to do.\nHint: pass either.",
+        ),
+        (
+            {"label": "y", "image": "b", "columns": ["a"]},
+            "Labels are judged by pictures alone, so columns, exclude and keep have nothing to choose from.\n"
+            "Hint: pass either.",
+        ),
+    ],
+)
+def test_choices_that_do_not_go_together(options, message):
+    frame = pd.DataFrame({"a": ["u v", "w x"] * 10, "b": ["p.png"] * 20, "y": [0, 1] * 10})
+    assert message_of(audit, frame, **options) == message
+
+
+def test_a_folder_has_no_columns_and_keeps_outputs_away(digits, tmp_path):
+    root, *_ = digits
+    assert message_of(audit, root, image="image") == (
+        f"{root} is a folder of pictures, which has no columns to choose from.\nHint: leave out --image and --text."
+    )
+    output = root / "one" / "s.csv"
+    assert message_of(run, "audit", root, "-o", output) == (
+        f"The output {output} would lie among the pictures of {root}.\nHint: choose another with -o."
+    )
