@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import shutil
 import tarfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +13,22 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from neighboragg.bench.images import ARCHITECTURES, IMAGE_METHODS, _training, table2, train_network
+from neighboragg.bench.images._pictures import load_pictures
 from neighboragg.bench.images._training import Training
 from neighboragg.exceptions import DatasetNotFoundError, InvalidParameterError
+from neighboragg.methods import MaxConfidence
 
-METHODS = ("Confidence", "TrustScore", "Pool", "Pool, two layers")
+METHODS = (
+    "Confidence",
+    "TrustScore",
+    "GCN-2hop",
+    "MaxLogit, p-norm",
+    "NNGuide",
+    "MC-dropout",
+    "Deep ensemble",
+    "Pool",
+    "Pool, two layers",
+)
 
 
 def write_idx(path, array):
@@ -58,6 +72,11 @@ def test_every_method_has_a_row(tmp_path):
     assert {(row["n_train"], row["n_val"], row["n_test"]) for row in rows} == {(960, 240, 597)}
     assert all(row["epochs"] == 2 and row["limit"] is None for row in rows)
     assert "Table 2" in found.to_markdown()
+    networks = {path.name for path in (tmp_path / "networks").glob("*.pt")}
+    assert networks == {
+        Training("fashion_mnist", "cnn", epochs, None, seed, False).name()
+        for seed, epochs in ((0, 2), (1, 1), (2, 1))
+    }
     best = {row["method"]: row["auroc"] for row in rows if row["seed"] == 0}
     assert best["Pool"] > best["Confidence"]
 
@@ -68,6 +87,57 @@ def test_what_is_finished_is_not_done_again(tmp_path, monkeypatch):
     monkeypatch.setattr("neighboragg.bench.images._study.load_pictures", None)
     table2(tmp_path, sets=["fashion_mnist"], methods=["Confidence"], epochs=1, limit=300, n_seeds=1)
     assert (tmp_path / "images.jsonl").read_text() == before
+
+
+def test_a_method_without_chance_is_computed_once(tmp_path, monkeypatch):
+    fits = []
+
+    def counted(self, data):
+        fits.append(type(self).__name__)
+        return original(self, data)
+
+    original = MaxConfidence._fit
+    monkeypatch.setattr(MaxConfidence, "_fit", counted)
+    table2(tmp_path, sets=["fashion_mnist"], methods=["Confidence"], epochs=1, limit=300, n_seeds=3)
+    rows = [json.loads(line) for line in (tmp_path / "images.jsonl").read_text().splitlines()]
+    assert fits == ["MaxConfidence"]
+    assert [row["seed"] for row in rows] == [0, 1, 2]
+    assert len({row["auroc"] for row in rows}) == 1
+
+
+@pytest.mark.slow
+def test_no_label_of_a_test_picture_reaches_a_method(tmp_path, monkeypatch):
+    """With other labels of the test pictures all methods give the same trust."""
+    given = []
+    monkeypatch.setattr(
+        "neighboragg.bench.images._study.trust_metrics",
+        lambda correct, trust: given.append((correct.mean(), trust)) or {"auroc": 0.5},
+    )
+    for shift in (0, 1):
+        folder = tmp_path / str(shift)
+        if shift:
+            shutil.copytree(tmp_path / "0" / "networks", folder / "networks")
+
+        def shifted(name, *, limit, shift=shift):
+            pictures = load_pictures(name, limit=limit)
+            codes = pictures.codes.copy()
+            codes[pictures.test] = (codes[pictures.test] + shift) % 10
+            return replace(pictures, codes=codes)
+
+        monkeypatch.setattr("neighboragg.bench.images._study.load_pictures", shifted)
+        table2(folder, sets=["fashion_mnist"], methods=["ConfidNet", "Energy", "Relative Mahalanobis", "TrustScore"],
+               epochs=1, limit=300, n_seeds=1)  # fmt: skip
+    for (right, trust), (wrong, again) in zip(given[:4], given[4:], strict=True):
+        assert right != wrong
+        np.testing.assert_array_equal(trust, again)
+
+
+@pytest.mark.slow
+def test_large_networks_have_no_dropout_to_ask(tmp_path):
+    table2(tmp_path, sets=["fashion_mnist"], methods=["Confidence", "MC-dropout", "Deep ensemble"],
+           architecture="resnet20", epochs=1, limit=100, n_seeds=1)  # fmt: skip
+    rows = [json.loads(line) for line in (tmp_path / "images.jsonl").read_text().splitlines()]
+    assert [row["method"] for row in rows] == ["Confidence"]
 
 
 @pytest.mark.slow

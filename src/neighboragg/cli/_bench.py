@@ -57,16 +57,22 @@ def table2(
     limit: Annotated[
         int | None, typer.Option(min=100, help="Number of training and of test pictures to use.")
     ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="A method to compute; may be repeated. All by default.")
+    ] = None,
 ) -> None:
     """MNIST, Fashion-MNIST and CIFAR-10 × all methods on networks trained here, beside the paper's Table 2."""
     from neighboragg.bench import images  # PyTorch takes a while to import
 
     console = Console()
     chosen = _chosen(sets, tuple(images.TABLE2_SETS))
+    if unknown := [name for name in method or () if name not in images.IMAGE_METHODS]:
+        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(map(repr, images.IMAGE_METHODS))}.")
     with progress_bar(console) as progress:
         results = images.table2(
             output,
             sets=chosen,
+            methods=method or images.IMAGE_METHODS,
             architecture=arch,
             epochs=epochs,
             limit=limit,

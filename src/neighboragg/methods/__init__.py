@@ -1,7 +1,7 @@
 """Trust methods: NeighborAgg and baselines, all with one array contract."""
 
 from neighboragg._public import publish as _publish
-from neighboragg.methods._base import TrustMethod
+from neighboragg.methods._base import FitData, TrustMethod
 from neighboragg.methods._explanation import Explanation
 from neighboragg.methods._knn_distance import KNNDistance
 from neighboragg.methods._knn_vote import KNNVote
@@ -20,13 +20,14 @@ from neighboragg.methods._relative_mahalanobis import RelativeMahalanobis
 from neighboragg.methods._row_values import RowValues
 from neighboragg.methods._temperature import TemperatureScaling
 from neighboragg.methods._top_label import TopLabelCalibration
-from neighboragg.methods._true_class_probability import TrueClassProbability
+from neighboragg.methods._true_class_probability import TrueClassProbability, spread_trust
 from neighboragg.methods._trust_score import TrustScore
 from neighboragg.methods._tuned import Tuned
 
 __all__ = [
     "Energy",
     "Explanation",
+    "FitData",
     "GeneralizedEntropy",
     "KNNDistance",
     "KNNVote",
@@ -47,6 +48,7 @@ __all__ = [
     "TrustMethod",
     "TrustScore",
     "Tuned",
+    "spread_trust",
 ]
 
 _publish(globals())

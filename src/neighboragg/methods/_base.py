@@ -24,9 +24,17 @@ __all__ = ["FitData", "TrustMethod"]
 
 @dataclass(frozen=True)
 class FitData:
-    """Validated arrays; labels are positions in the class axis.
+    """Validated arrays that a method learns from; labels are positions in the class axis.
 
-    When the validation rows are the training rows themselves (`shared`), `X_val is X`.
+    Parameters
+    ----------
+    X : ndarray of shape (n_train, n_features)
+    codes : ndarray of int of shape (n_train,)
+    X_val : ndarray of shape (n_val, n_features)
+        The very array `X` where training rows vouch for themselves.
+    codes_val : ndarray of int of shape (n_val,)
+    proba_val : ndarray of shape (n_val, n_classes)
+    n_classes : int
     """
 
     X: FloatArray

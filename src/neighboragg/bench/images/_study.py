@@ -1,25 +1,33 @@
 """Table 2 of the paper: images × all methods, on networks trained here."""
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from neighboragg._progress import Listener, telling
+from neighboragg._progress import Listener, announce, telling
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg.bench._comparison import METRICS, Comparison
-from neighboragg.bench._lineup import COMPARED, ENTRANTS
 from neighboragg.bench._machine import machine
 from neighboragg.bench._store import ResultStore
+from neighboragg.bench.images._lineup import (
+    EMBEDDING,
+    IMAGE_ENTRANTS,
+    LAYERS,
+    LOGITS,
+    PICTURES,
+    entrants_for,
+)
 from neighboragg.bench.images._networks import ARCHITECTURES
 from neighboragg.bench.images._pictures import Pictures, load_pictures
 from neighboragg.bench.images._training import Training, train_network
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.features import EmbeddedFeatures
-from neighboragg.methods import NeighborAgg
+from neighboragg.methods import TrustMethod
 from neighboragg.metrics import trust_metrics
 from neighboragg.torch import TorchClassifier
 
@@ -31,9 +39,8 @@ TABLE2_SETS: dict[str, tuple[str, int]] = {
     "fashion_mnist": ("cnn", 8),
     "cifar10": ("resnet20", 12),
 }
-ALL_LAYERS = "Pool, two layers"
-#: All methods on the embedding before the last layer, and the pool on two layers, as is the default for a network.
-IMAGE_METHODS = (*COMPARED, ALL_LAYERS)
+#: All methods; "Pool, two layers" is our default for a network.
+IMAGE_METHODS = tuple(IMAGE_ENTRANTS)
 
 # fmt: off
 _PRINTED = {
@@ -82,7 +89,8 @@ def table2(
         Length of the training, and number of training and of test pictures, where the machine is small. Both are
         written into the results.
     n_seeds : int, default=5
-        Seeds of the methods; the network and the split are the same for all, as in the paper.
+        Seeds of the methods; the network and the split are the same for all, as in the paper. A method without
+        chance is computed once.
     progress : callable, default=None
         Called as ``progress(stage, done, total)``.
 
@@ -134,58 +142,84 @@ def _compute(
         }
         for seed in range(n_seeds)
     ]
-    missing = [(cell, store.missing(cell, methods)) for cell in cells]
-    if not any(names for _, names in missing):
+    wanted = entrants_for(training.architecture, methods)
+    missing = {name: [cell for cell in cells if store.missing(cell, [name])] for name in wanted}
+    missing = {name: lacking for name, lacking in missing.items() if lacking}
+    if not missing:
         return
     pictures = load_pictures(training.set, limit=training.limit)
+    n_networks = max(IMAGE_ENTRANTS[name].n_networks for name in missing)
+    networks = _networks(training, pictures, n_networks, folder / "networks")
+    embedded = _Embedded.of(networks, pictures)
+    for name, lacking in missing.items():
+        announce(f"{name} on {training.set}")
+        rows: dict[int, dict[str, Any]] = {}
+        for cell in lacking:
+            seed = cell["seed"] if embedded.is_seeded(name) else 0
+            if seed not in rows:
+                rows[seed] = embedded.row(name, seed)
+            store.add([{**cell, **rows[seed]}])
+
+
+def _networks(training: Training, pictures: Pictures, n_networks: int, folder: Path) -> list[torch.nn.Module]:
+    """The network that is judged, and others from other seeds, which are trained half as long."""
     n_classes = int(pictures.codes.max()) + 1
-    train = pictures.X[pictures.train], pictures.codes[pictures.train]
-    network = train_network(training, *train, n_classes, folder / "networks")
-    embedded = _Embedded.of(TorchClassifier(network), pictures)
-    for cell, names in missing:
-        for name in names:
-            store.add([{**cell, **row} for row in embedded.rows(name, cell["seed"])])
+    others = [
+        replace(training, seed=seed, epochs=max(1, training.epochs // 2)) for seed in range(1, n_networks)
+    ]
+    rows = pictures.X[pictures.train], pictures.codes[pictures.train]
+    return [train_network(one, *rows, n_classes, folder) for one in (training, *others)]
 
 
 @dataclass(frozen=True)
 class _Embedded:
-    """What a network makes of the pictures; seconds of its own pass over the test pictures."""
+    """Networks, and what the first makes of the pictures; seconds of its own pass over the test pictures."""
 
+    networks: Sequence[torch.nn.Module]
+    pictures: Pictures
     vectors: FloatArray
     widths: dict[str, int]
+    logits: FloatArray
     proba: FloatArray
     codes: IntArray
     parts: dict[str, IntArray]
     seconds: float
 
     @classmethod
-    def of(cls, network: TorchClassifier, pictures: Pictures) -> "_Embedded":
+    def of(cls, networks: Sequence[torch.nn.Module], pictures: Pictures) -> "_Embedded":
         rows = {"train": pictures.train, "val": pictures.val, "test": pictures.test}
+        classifier = TorchClassifier(networks[0])
         found, seconds = {}, 0.0
         for part, chosen in rows.items():
             start = time.process_time()
-            found[part] = network.embed(pictures.X[chosen])
+            found[part] = classifier.embed(pictures.X[chosen])
             seconds = time.process_time() - start  # of the last part, the test pictures
         ends = np.cumsum([len(chosen) for chosen in rows.values()])
         places = np.split(np.arange(ends[-1]), ends[:-1])
         # The same reduction of earlier layers as in a TrustedClassifier.
         features = EmbeddedFeatures().fit(found["train"].views)
         return cls(
+            networks,
+            pictures,
             np.concatenate([features.transform(part.stacked) for part in found.values()]),
             features.views,
+            np.concatenate([part.output for part in found.values()]),
             np.concatenate([part.proba for part in found.values()]),
             np.concatenate([pictures.codes[chosen] for chosen in rows.values()]),
             dict(zip(rows, places, strict=True)),
             seconds,
         )
 
-    def rows(self, name: str, seed: int) -> Iterator[dict[str, Any]]:
-        """Results of one method."""
-        several = name == ALL_LAYERS
-        method = NeighborAgg() if several else ENTRANTS[name].make()
+    def is_seeded(self, name: str) -> bool:
+        """Whether chance plays a part in a method."""
+        return "random_state" in self._method(name).get_params()
+
+    def row(self, name: str, seed: int) -> dict[str, Any]:
+        """The result of one method."""
+        method = self._method(name)
         if "random_state" in method.get_params():
             method.set_params(random_state=seed)
-        train, val, test = (self._rows(part, several) for part in ("train", "val", "test"))
+        train, val, test = (self._rows(part, IMAGE_ENTRANTS[name].rows) for part in ("train", "val", "test"))
         codes = {part: self.codes[rows] for part, rows in self.parts.items()}
         proba = {part: self.proba[rows] for part, rows in self.parts.items()}
         start = time.process_time()
@@ -201,7 +235,7 @@ class _Embedded:
         trust = method.score_samples(test, proba["test"])
         scored = time.process_time()
         correct = proba["test"].argmax(axis=1) == codes["test"]
-        yield {
+        return {
             "method": name,
             "cpu_seconds": round(scored - start, 3),
             "scoring_over_network": round((scored - fitted) / max(self.seconds, 1e-9), 3),
@@ -209,12 +243,18 @@ class _Embedded:
             "n_train": len(codes["train"]),
             "n_val": len(codes["val"]),
             "n_test": len(codes["test"]),
-            "machine": machine(),
+            "machine": machine("torch"),
         }
 
-    def _rows(self, part: str, several: bool) -> Any:
-        ends = np.cumsum(list(self.widths.values()))[:-1]
-        views = np.split(self.vectors[self.parts[part]], ends, axis=1)
-        if several and len(views) > 1:
+    def _method(self, name: str) -> TrustMethod:
+        return IMAGE_ENTRANTS[name].make(self.networks)
+
+    def _rows(self, part: str, kind: str) -> Any:
+        if kind == PICTURES:
+            return self.pictures.X[getattr(self.pictures, part)]
+        rows = self.parts[part]
+        views = np.split(self.vectors[rows], np.cumsum(list(self.widths.values()))[:-1], axis=1)
+        if kind == LAYERS and len(views) > 1:
             return dict(zip(self.widths, views, strict=True))
-        return np.ascontiguousarray(views[0])
+        assert kind in (EMBEDDING, LAYERS, LOGITS), kind
+        return np.hstack([self.logits[rows], views[0]]) if kind == LOGITS else np.ascontiguousarray(views[0])
