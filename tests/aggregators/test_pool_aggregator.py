@@ -458,6 +458,12 @@ class TestExperts:
         assert pool.theta_[0] >= 0
         assert 0 <= pool.theta_[-1] / pool.scale_[-1] < 1e-2
 
+    def test_an_opinion_that_knows_as_much_as_the_classifier_is_expected_to_count_as_much(self):
+        evidence, codes = make_evidence()
+        twice = Evidence(evidence.proba, evidence.distances, {"twin": Opinion(evidence.proba, 1e-6)})
+        pool = PoolAggregator().fit(twice, codes)
+        assert pool.prior_[-1] == pytest.approx(pool.prior_[0], rel=0.01)
+
     def test_contributions_add_up_to_the_log_trust(self):
         evidence, codes = make_evidence(opinion=True)
         pool = PoolAggregator().fit(evidence, codes)

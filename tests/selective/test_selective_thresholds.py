@@ -150,6 +150,19 @@ def test_no_promise_without_enough_rows():
     assert coverage_threshold(right[:14], trust[:14], target_coverage=0.8).threshold == 0.0
 
 
+def test_the_bound_is_exact_at_a_low_level_too():
+    trust = np.arange(200) / 200
+    found = risk_threshold(trust >= 0.3, trust, target_risk=0.2, confidence_level=0.4, grid=trust)
+    assert found.n_errors > 0
+    assert binom.cdf(found.n_errors, found.n_kept, found.risk_bound) == pytest.approx(0.6)
+
+
+def test_the_highest_score_may_be_the_threshold():
+    # It is exceeded by a share of 1% with probability 0.99¹⁰.
+    found = coverage_threshold(np.ones(10, bool), np.arange(10.0), target_coverage=0.01, confidence_level=0.9)
+    assert (found.threshold, found.n_kept) == (9.0, 1)
+
+
 def test_no_promise_for_coverage_keeps_all():
     found = coverage_threshold([True, False, True], [0.3, 0.2, 0.1], target_coverage=0.8)
     assert (found.threshold, found.promised, found.n_kept, found.n_errors) == (-math.inf, False, 3, 1)

@@ -20,8 +20,8 @@ __all__ = ["FoundNoise", "LabelNoise", "find_label_noise", "likely_f1_count"]
 HALF_GAIN = 5.0
 # Random errors make up this share of the doubted labels, or more, if they are what there is to doubt.
 EXPLAINED = 1 / 2
-# Doubt in log odds: trust is raised, so that of two labels that nobody trusts none is much worse than the other.
-DOUBT_FLOOR, DOUBT_SLOPE = 0.3, 2.0
+# Doubt in log odds, by differences of trust: of two labels that nobody trusts none is much worse than the other.
+DOUBT_SLOPE = 4.0
 TRUST_FLOOR = 1e-30
 MOST_LOG_POWER = 1.0
 
@@ -35,7 +35,7 @@ class LabelNoise(Stored):
     model : NoiseModel
         Of random errors.
     randomness : float
-        How far errors look random, 1, or like ambiguity, 0.
+        How far errors look random, 1, or like ambiguity, 0: the weight of the model.
     power : float
         Of the trust that the model sees, which makes it calibrated to the given labels.
     shift : float
@@ -53,7 +53,7 @@ class LabelNoise(Stored):
     def log_odds(self, trust: FloatArray, first: FloatArray, codes: IntArray) -> FloatArray:
         """Log odds that labels are right, from trust and that of the first pass; low is suspicious."""
         usual = self.has_kin[codes]
-        log_odds = _log_ratio(trust, codes, np.finfo(np.float64).tiny)
+        log_odds = _log_ratio(trust, codes)
         known, labels = _among(self.has_kin, trust[usual], first[usual], codes[usual])
         random = self.model.log_odds(softmax(self.power * known), labels)
         log_odds[usual] = _mixed(random, first[usual], codes[usual], self.randomness) + self.shift
@@ -73,8 +73,6 @@ class FoundNoise:
     low, high : float
         The share if only errors that look random are errors, and if labels are wrong as often as trust doubts them; the
         more errors look random, the more the latter is the share of labels that are not the most trusted class.
-    explained : float
-        Weight of random errors in the estimated share, at most ``noise.randomness``.
     p_random : ndarray of shape (n,)
         P(label is a random error).
     doubted : ndarray of bool of shape (n,)
@@ -87,14 +85,13 @@ class FoundNoise:
     rate: float
     low: float
     high: float
-    explained: float
     p_random: FloatArray
     doubted: BoolArray
     has_kin: BoolArray
 
     def n_to_flag(self, rows: BoolArray) -> int:
         """How many of these rows are worth flagging: for the best F1 of random errors, else the doubted ones."""
-        usual, w = rows & self.has_kin, self.explained
+        usual, w = rows & self.has_kin, self.noise.randomness
         random, doubted = likely_f1_count(self.p_random[usual]), int(self.doubted[usual].sum())
         return round(w * random + (1 - w) * doubted) + int(self.doubted[rows & ~self.has_kin].sum())
 
@@ -121,12 +118,12 @@ def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_
     -----
     *Random errors* are found by :func:`fit_noise_model` in the calibrated geometric mean of both trusts. *Errors that
     look like ambiguity* cannot be told from it: where labels are what trust expects, some are odd, and nobody can say
-    whether they are errors. Those are ranked by 2 log (t_y + 0.3) − 2 log (max_c t_c + 0.3) in the first pass, which
-    has not yet taken sides, and as many are expected to be wrong as :func:`confident_count` says.
+    whether they are errors. Those are ranked by 4 (t_y − max_c t_c) in the first pass, which has not yet taken sides,
+    and as many are expected to be wrong as :func:`confident_count` says.
 
-    Log odds of the two are mixed with weight w = g² / (g² + 25) for the first, where g is the gain in log likelihood
-    of the model of random errors; the shares of wrong labels with weight w · min(1, 2 r / c), where r is the share of
-    random errors and c that of the doubted: a few random errors among many doubted labels do not clear the others.
+    Log odds and shares of the two are mixed with weight g² / (g² + 25) · min(1, 2 r / c) for the first, where g is the
+    gain in log likelihood of the model of random errors, r the share of random errors, and c that of the doubted: a few
+    random errors among many doubted labels do not clear the others.
     """
     n, usual = len(codes), has_kin[codes]
     log_trust, labels = _among(has_kin, trust[usual], first[usual], codes[usual])
@@ -134,15 +131,14 @@ def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_
     known = softmax(power * log_trust)
     model = fit_noise_model(known, labels)
     gain = max(model.gain, 0.0)
-    randomness = gain**2 / (gain**2 + HALF_GAIN**2)
     log_odds, p_random = model.log_odds(known, labels), np.zeros(n)
     p_random[usual] = expit(-log_odds)
     unlikely = trust[np.arange(n), codes] < trust.max(axis=1)
     doubted = unlikely.copy()
     doubted[usual] = confident_of_another(_calibrated(has_kin, trust[usual], labels), labels)
     random, n_doubted = float(p_random.sum()), int(doubted[usual].sum())
-    explained = randomness * min(1.0, random / max(EXPLAINED * n_doubted, 1.0))
-    expected = explained * random + (1 - explained) * n_doubted
+    randomness = gain**2 / (gain**2 + HALF_GAIN**2) * min(1.0, random / max(EXPLAINED * n_doubted, 1.0))
+    expected = randomness * random + (1 - randomness) * n_doubted
     mixed = _mixed(log_odds, first[usual], codes[usual], randomness)
     noise = LabelNoise(model, randomness, power, _shift(mixed, expected), has_kin)
     p_wrong = expit(-noise.log_odds(trust, first, codes))
@@ -152,8 +148,8 @@ def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_
     # Random errors make trust doubt everything a little; then only labels that trust another class more are counted.
     doubt = 1 - float(trust[np.arange(n), codes].mean())
     odd = float(clopper_pearson(int(unlikely.sum()), n)[1])
-    high = max(rate, explained * odd + (1 - explained) * doubt)
-    return FoundNoise(noise, p_wrong, rate, low, high, explained, p_random, doubted, usual)
+    high = max(rate, randomness * odd + (1 - randomness) * doubt)
+    return FoundNoise(noise, p_wrong, rate, low, high, p_random, doubted, usual)
 
 
 def likely_f1_count(p: FloatArray) -> int:
@@ -199,15 +195,21 @@ def _calibrating_power(log_trust: FloatArray, labels: IntArray) -> float:
 
 def _mixed(random: FloatArray, first: FloatArray, codes: IntArray, randomness: float) -> FloatArray:
     """Log odds against a random error, mixed with doubt."""
-    doubt = DOUBT_SLOPE * _log_ratio(first, codes, DOUBT_FLOOR)
-    return randomness * random + (1 - randomness) * doubt
+    given, other = _given_and_other(first, codes)
+    return np.asarray(randomness * random + (1 - randomness) * DOUBT_SLOPE * (given - other))
 
 
-def _log_ratio(trust: FloatArray, codes: IntArray, floor: float) -> FloatArray:
-    """log t_y − log max_c t_c over other classes, each raised by the floor."""
+def _log_ratio(trust: FloatArray, codes: IntArray) -> FloatArray:
+    """log t_y − log max_c t_c over other classes."""
+    given, other = _given_and_other(trust, codes)
+    tiny = np.finfo(np.float64).tiny
+    return np.asarray(np.log(given + tiny) - np.log(other + tiny))
+
+
+def _given_and_other(trust: FloatArray, codes: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Trust in the given label, and in the best other one."""
     row = np.arange(len(codes))
-    given, other = trust[row, codes], trust[row, best_other_class(trust, codes)]
-    return np.asarray(np.log(given + floor) - np.log(other + floor))
+    return trust[row, codes], trust[row, best_other_class(trust, codes)]
 
 
 def _shift(log_odds: FloatArray, expected: float) -> float:

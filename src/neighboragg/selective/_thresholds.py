@@ -125,7 +125,7 @@ def risk_threshold(
     candidates = _candidates(reference, len(scores), target, level)
     kept = len(scores) - np.searchsorted(np.sort(scores), candidates)
     errors = (~hits).sum() - np.searchsorted(np.sort(scores[~hits]), candidates)
-    passed = (kept > 0) & (binom.cdf(errors, kept, target) <= 1 - level)
+    passed = binom.cdf(errors, kept, target) <= 1 - level  # never where nothing is kept
     n_passed = int(np.argmin(np.append(passed, False)))  # the first failure ends the search
     if n_passed == 0:
         return SelectiveThreshold(math.inf, False, len(scores), 0, 0, 1.0)
