@@ -107,7 +107,19 @@ def test_extras_named_in_errors_exist():
 
 @pytest.mark.slow
 def test_a_bare_import_needs_no_extra():
-    heavy = ["pandas", "matplotlib", "typer", "rich", "skops", "torch", "fastapi", "pyarrow", "faiss"]
+    heavy = [
+        "pandas",
+        "matplotlib",
+        "typer",
+        "rich",
+        "skops",
+        "torch",
+        "fastapi",
+        "pyarrow",
+        "faiss",
+        "dask",
+        "distributed",
+    ]
     code = f"""
 import sys
 

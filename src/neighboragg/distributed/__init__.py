@@ -1,0 +1,9 @@
+"""Data of any size: the same work in one process that streams, and on a Dask cluster."""
+
+from neighboragg._public import publish as _publish
+from neighboragg.distributed._run import PartsFailedError, Written
+from neighboragg.distributed._score import score
+
+__all__ = ["PartsFailedError", "Written", "score"]
+
+_publish(globals())

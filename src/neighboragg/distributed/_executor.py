@@ -1,0 +1,112 @@
+"""Where parts of a work are done: in this process, or on a Dask cluster."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any, Protocol
+
+from joblib import effective_n_jobs, parallel_config
+
+from neighboragg._optional import import_extra
+from neighboragg.exceptions import InvalidParameterError, NeighborAggError
+
+__all__ = ["Executor", "Outcome", "executor_for"]
+
+PURPOSE = "Work on a cluster"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one item: a value, or the error that stopped it."""
+
+    item: Any
+    value: Any = None
+    error: Exception | None = None
+
+
+class Executor(Protocol):
+    """Applies a function to items, in any order, and goes on when one of them fails."""
+
+    def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Outcome]:
+        """An outcome for each item, as they are done."""
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """Items one after the other, or a few at a time in threads."""
+
+    n_jobs: int | None = None
+
+    def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Outcome]:
+        """An outcome for each item, as they are done."""
+        with parallel_config(backend="threading"):
+            n_threads = min(effective_n_jobs(self.n_jobs), len(items))
+        if n_threads <= 1:
+            yield from (_attempted(work, item) for item in items)
+            return
+        with ThreadPoolExecutor(n_threads) as pool:
+            futures = [pool.submit(_attempted, work, item) for item in items]
+            try:
+                yield from (future.result() for future in as_completed(futures))
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class OnDask:
+    """Items as tasks of a Dask client; those of a worker that dies are done by another."""
+
+    client: Any
+
+    def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Outcome]:
+        """An outcome for each item, as they are done."""
+        distributed = import_extra("distributed", extra="dask", purpose=PURPOSE)
+        run = token_hex(8)
+        # A task of its own, not scattered data: if every worker that has it dies, it is made again.
+        held = self.client.submit(_same, work, key=f"neighboragg-work-{run}")
+        futures = {
+            self.client.submit(_attempted, held, item, key=f"neighboragg-part-{run}-{i}"): item
+            for i, item in enumerate(items)
+        }
+        try:
+            for future in distributed.as_completed(futures):
+                item, error = futures[future], future.exception()
+                if isinstance(error, distributed.scheduler.KilledWorker):
+                    error = NeighborAggError(
+                        f"The worker died each of the {_attempts(distributed, error)} times that it was tried. Mostly "
+                        "that is for lack of memory.\nHint: give the workers more memory (memory_limit of a "
+                        "LocalCluster, --memory-limit of dask worker), fewer threads each, or smaller parts "
+                        "(part_rows, --part-rows)."
+                    )
+                yield Outcome(item, error=error) if error is not None else future.result()
+        finally:
+            self.client.cancel([held, *futures], force=True)
+
+
+def executor_for(client: Any, n_jobs: int | None) -> Executor:
+    """The place to work that a user's choice stands for; `client` is a Dask client or None for this process."""
+    if client is None:
+        return InProcess(n_jobs)
+    if not all(hasattr(client, name) for name in ("submit", "cancel", "scheduler_info")):
+        raise InvalidParameterError(
+            f"The 'client' parameter must be a dask.distributed.Client or None. Got {client!r} instead.\n"
+            "Hint: Client('tcp://…') for a cluster that is running, Client() for one on this machine."
+        )
+    return OnDask(client)
+
+
+def _same(work: Any) -> Any:
+    return work
+
+
+def _attempted(work: Callable[[Any], Any], item: Any) -> Outcome:
+    try:
+        return Outcome(item, work(item))
+    except Exception as error:
+        return Outcome(item, error=error)
+
+
+def _attempts(distributed: Any, error: Any) -> int:
+    """How often a task was tried before it was given up."""
+    return int(getattr(error, "allowed_failures", 3)) + 1

@@ -1,0 +1,238 @@
+"""Parquet files as one long table, cut into parts."""
+
+import glob
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neighboragg._optional import import_extra
+from neighboragg.exceptions import InvalidInputError
+
+__all__ = ["InputFile", "Part", "cut", "find_files", "read_part"]
+
+PURPOSE = "Reading Parquet files"
+SUFFIXES = (".parquet", ".pq")
+# Of a column while it is read: without it whole columns of a row group would be in memory.
+BUFFER_NBYTES = 2**20
+FOOTER_NBYTES = 2**16
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A Parquet file as it was when a run began."""
+
+    path: str
+    rows: int
+    size: int
+    modified: int
+    footer: str
+
+    @classmethod
+    def of(cls, path: str) -> "InputFile":
+        """Look at a file, which must be complete."""
+        with _open(path) as file:
+            rows = file.metadata.num_rows
+        filesystem, place = _filesystem(path)
+        info = filesystem.get_file_info(place)
+        with filesystem.open_input_file(place) as stream:
+            stream.seek(max(0, info.size - FOOTER_NBYTES))
+            footer = hashlib.sha256(stream.read()).hexdigest()
+        return cls(path, rows, info.size, int(info.mtime_ns or 0), footer)
+
+    def check_unchanged(self) -> None:
+        """Raise if the file is another than when the run began."""
+        try:
+            now = InputFile.of(self.path)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{self.path} has changed since the run began: {error}") from error
+        if now != self:
+            changed = [
+                f"{name} was {before}, is {after}"
+                for (name, before), after in zip(asdict(self).items(), asdict(now).values(), strict=True)
+                if before != after and name != "footer"
+            ]
+            raise InvalidInputError(
+                f"{self.path} has changed since the run began ({'; '.join(changed) or 'its content'}).\n"
+                "Hint: do not write to files while they are read; results of the old and the new file must not be "
+                "mixed, so start again with a new output folder."
+            )
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a file, and the number of the part in the whole."""
+
+    number: int
+    file: InputFile
+    start: int
+    stop: int
+    first: int
+    """Number of its first row in all files together."""
+
+    @property
+    def name(self) -> str:
+        """File in which the result is written."""
+        return f"part-{self.number:05d}.parquet"
+
+    @property
+    def place(self) -> str:
+        """What messages call it."""
+        return f"{self.file.path}, rows {self.start} to {self.stop - 1}"
+
+
+def find_files(source: Any) -> list[InputFile]:
+    """The Parquet files that a path, folder, pattern, address or a list of these stands for, in their order.
+
+    Files of a folder and of a pattern are sorted by name; names that begin with a dot or an underscore are left out.
+    """
+    given = list(source) if isinstance(source, list | tuple) else [source]
+    paths = [path for one in given for path in _paths(one)]
+    twice = {path for path in paths if paths.count(path) > 1} if len(set(paths)) < len(paths) else set()
+    if twice:
+        raise InvalidInputError(f"{min(twice)} is among the input files twice.")
+    files = [InputFile.of(path) for path in paths]
+    if not sum(file.rows for file in files):
+        raise InvalidInputError(f"There are no rows in {_named(given)}.")
+    return files
+
+
+def cut(files: Sequence[InputFile], part_rows: int) -> list[Part]:
+    """Parts of at most that many rows, none across two files."""
+    parts: list[Part] = []
+    before = 0
+    for file in files:
+        for start in range(0, file.rows, part_rows):
+            stop = min(start + part_rows, file.rows)
+            parts.append(Part(len(parts), file, start, stop, before + start))
+        before += file.rows
+    return parts
+
+
+def read_part(part: Part, columns: Sequence[str]) -> Any:
+    """Columns of the rows of a part as an Arrow table; raises if the file is not the one that the run began with."""
+    arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
+    part.file.check_unchanged()
+    with _open(part.file.path) as file:
+        names = file.schema_arrow.names
+        missing = [name for name in columns if name not in names]
+        if missing:
+            raise InvalidInputError(
+                f"There is no column {missing[0]!r} in {part.file.path}.\nHint: the columns are "
+                f"{', '.join(map(repr, names[:20]))}{', …' if len(names) > 20 else ''}."
+            )
+        ends = np.cumsum([file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)])
+        first, last = np.searchsorted(ends, [part.start, part.stop - 1], side="right")
+        position = int(ends[first - 1]) if first else 0
+        taken = []
+        batches = file.iter_batches(
+            batch_size=part.stop - part.start,
+            row_groups=range(first, last + 1),
+            columns=list(columns),
+            use_threads=False,
+        )
+        for batch in batches:
+            low, high = max(part.start - position, 0), min(part.stop - position, batch.num_rows)
+            if low < high:
+                taken.append(batch.slice(low, high - low))
+            position += batch.num_rows
+            if position >= part.stop:
+                break
+    # Again: a file that was replaced in between may have given some of its old and some of its new rows.
+    part.file.check_unchanged()
+    return arrow.Table.from_batches(taken).select(list(columns)).replace_schema_metadata(None)
+
+
+def column_names(file: InputFile) -> list[str]:
+    """Columns of a file."""
+    with _open(file.path) as opened:
+        return list(opened.schema_arrow.names)
+
+
+def _paths(source: str | PathLike[str]) -> list[str]:
+    if not isinstance(source, str | PathLike):
+        raise InvalidInputError(
+            f"The input must be a path, a folder, a pattern such as 'data/*.parquet', or a list of these. "
+            f"Got a {type(source).__name__}."
+        )
+    text = str(source)
+    if "://" in text:
+        return _remote_paths(text)
+    path = Path(source)
+    if path.is_dir():
+        found = [file for file in path.rglob("*") if _is_data(file.relative_to(path))]
+    elif path.exists():
+        if path.suffix.lower() not in SUFFIXES:
+            raise InvalidInputError(
+                f"{path} is not a Parquet file by its name.\n"
+                "Hint: pandas.read_csv(path).to_parquet('table.parquet') makes one of a CSV file."
+            )
+        return [str(path.resolve())]
+    elif glob.has_magic(text):
+        found = [Path(name) for name in _matching(text) if _is_data(Path(Path(name).name))]
+    else:
+        raise InvalidInputError(f"There is no file or folder {path}.")
+    if not found:
+        raise InvalidInputError(f"There is no Parquet file in {path}.")
+    return sorted(str(file.resolve()) for file in found)
+
+
+def _matching(pattern: str) -> list[str]:
+    # Path.glob knows no absolute patterns.
+    return glob.glob(pattern, recursive=True)  # noqa: PTH207
+
+
+def _is_data(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and not any(name.startswith(("_", ".")) for name in path.parts)
+
+
+def _remote_paths(address: str) -> list[str]:
+    fs = import_extra("pyarrow.fs", extra="dask", purpose=PURPOSE)
+    filesystem, place = _filesystem(address)
+    info = filesystem.get_file_info(place)
+    if info.type == fs.FileType.File:
+        return [address]
+    if info.type != fs.FileType.Directory:
+        raise InvalidInputError(f"There is no file or folder {address}.")
+    found = filesystem.get_file_info(fs.FileSelector(place, recursive=True))
+    inside = [Path(one.path).relative_to(place) for one in found if one.type == fs.FileType.File]
+    paths = sorted(f"{address.rstrip('/')}/{path}" for path in inside if _is_data(path))
+    if not paths:
+        raise InvalidInputError(f"There is no Parquet file in {address}.")
+    return paths
+
+
+def _filesystem(path: str) -> tuple[Any, str]:
+    """Where a path is, and its name there."""
+    fs = import_extra("pyarrow.fs", extra="dask", purpose=PURPOSE)
+    if "://" not in path:
+        return fs.LocalFileSystem(), path
+    try:
+        filesystem, place = fs.FileSystem.from_uri(path)
+    except (ValueError, OSError) as error:
+        raise InvalidInputError(f"Cannot read from {path}: {str(error).splitlines()[0]}") from error
+    return filesystem, place
+
+
+def _open(path: str) -> Any:
+    arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
+    parquet = import_extra("pyarrow.parquet", extra="dask", purpose=PURPOSE)
+    filesystem, place = _filesystem(path)
+    try:
+        return parquet.ParquetFile(place, filesystem=filesystem, buffer_size=BUFFER_NBYTES, pre_buffer=False)
+    except FileNotFoundError as error:
+        raise InvalidInputError(f"There is no file {path}.") from error
+    except (arrow.ArrowException, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InvalidInputError(
+            f"{path} is not a complete Parquet file: {reason}\n"
+            "Hint: wait until it is written, or write it again."
+        ) from error
+
+
+def _named(given: Sequence[Any]) -> str:
+    return str(given[0]) if len(given) == 1 else f"{given[0]} and {len(given) - 1} more"

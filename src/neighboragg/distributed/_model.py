@@ -1,0 +1,79 @@
+"""A model for every worker: from a file that each process maps, or an object that travels."""
+
+import hashlib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from neighboragg._load import load
+from neighboragg.exceptions import InvalidInputError, NeighborAggError
+
+__all__ = ["ModelFile", "ModelObject", "as_model"]
+
+CHUNK_NBYTES = 2**20
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A saved model. Processes of one machine share the pages of the file."""
+
+    path: str
+    fingerprint: str
+    trusted: tuple[str, ...]
+
+    def get(self) -> Any:
+        """The model, loaded once in every process."""
+        return _loaded(self)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelObject:
+    """A model in memory, sent to workers as it is."""
+
+    model: Any
+    fingerprint: str
+
+    def get(self) -> Any:
+        """The model."""
+        return self.model
+
+
+def as_model(model: Any, trusted: Sequence[str] = ()) -> ModelFile | ModelObject:
+    """A path or an object as a model that workers can have."""
+    if isinstance(model, str | PathLike):
+        path = Path(model).resolve()
+        return ModelFile(str(path), _digest(path), tuple(trusted))
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore"
+        )  # what cannot be hashed by content is hashed by its pickle, says joblib
+        return ModelObject(model, joblib.hash(model, hash_name="sha1"))
+
+
+@lru_cache(maxsize=1)
+def _loaded(source: ModelFile) -> Any:
+    path = Path(source.path)
+    if _digest(path) != source.fingerprint:
+        raise NeighborAggError(
+            f"The model {path} has changed since the run began.\nHint: start again with a new output folder."
+        )
+    return load(path, trusted=source.trusted, mmap=True)
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK_NBYTES):
+                digest.update(chunk)
+    except FileNotFoundError as error:
+        raise InvalidInputError(
+            f"There is no model {path}.\nHint: on a cluster, the model must be on storage that all workers share."
+        ) from error
+    return digest.hexdigest()

@@ -1,0 +1,90 @@
+"""From an Arrow table to what a model takes, and to it in portions of one size."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from neighboragg._optional import import_extra
+from neighboragg._row_selection import take_rows
+from neighboragg.exceptions import InvalidInputError
+
+__all__ = ["as_array", "as_frame", "in_portions", "plain_columns"]
+
+PURPOSE = "Reading Parquet files"
+
+
+def as_frame(table: Any) -> Any:
+    """A data frame; coded texts as texts, as the codes of one part are not those of another."""
+    import_extra("pandas", extra="dask", purpose=PURPOSE)
+    return plain_columns(table).to_pandas()
+
+
+def as_array(table: Any) -> Any:
+    """Numbers side by side; a column of vectors gives as many as these are long."""
+    frame = as_frame(table)
+    parts = []
+    for name in frame.columns:
+        values = frame[name].to_numpy()
+        if values.dtype == object:
+            try:
+                values = np.array([np.asarray(value, dtype=np.float64) for value in values])
+            except (TypeError, ValueError) as error:
+                raise InvalidInputError(
+                    f"Column {name!r} holds something else than numbers, or vectors of one length: {error}.\n"
+                    "Hint: name the columns of numbers with columns=[…] (--columns)."
+                ) from error
+        parts.append(values.reshape(len(frame), -1))
+    return np.hstack(parts)
+
+
+def plain_columns(table: Any) -> Any:
+    """The table with coded columns decoded."""
+    types = import_extra("pyarrow", extra="dask", purpose=PURPOSE).types
+    for i, field in enumerate(table.schema):
+        if types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
+    return table
+
+
+def in_portions(ask: Callable[[Any], Any], rows: Any, n: int, size: int) -> Iterator[tuple[Any, int]]:
+    """Answers for portions of exactly `size` rows, the last being filled up with rows of its own.
+
+    Sums inside a matrix product, and so the last bits of what a classifier says, can depend on the number of rows that
+    are asked for together. With that number fixed, a row is answered with the same bits in whatever part it is.
+
+    Parameters
+    ----------
+    ask : callable
+        Takes rows, and gives an answer for each.
+    rows : array or data frame
+    n : int
+        Number of rows.
+    size : int
+
+    Yields
+    ------
+    answer : object
+        For `size` rows.
+    n_real : int
+        How many of them, from the first, count.
+    """
+    for start in range(0, n, size):
+        n_real = min(size, n - start)
+        yield ask(take_rows(rows, start + np.arange(size) % n_real)), n_real
+
+
+def choose_columns(model: Any, names: Sequence[str], where: str, keep: Sequence[str]) -> list[str]:
+    """Columns that a model is asked with, where the user names none."""
+    inner = getattr(model, "model", model)
+    fitted = getattr(inner, "feature_names_in_", None)
+    if fitted is not None:
+        return [str(name) for name in fitted]
+    columns = [name for name in names if name not in keep]
+    wanted = getattr(inner, "n_features_in_", None)
+    if wanted is not None and len(columns) not in (1, wanted):
+        raise InvalidInputError(
+            f"The model takes {wanted} numbers for a row, and {where} has {len(columns)} columns beside those kept.\n"
+            "Hint: name the columns of numbers, or the column of vectors, with columns=[…] (--columns)."
+        )
+    return columns

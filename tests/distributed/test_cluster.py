@@ -1,0 +1,110 @@
+"""The same on a Dask cluster of processes: equal bits, also when workers die."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import cloudpickle
+import numpy as np
+import pandas as pd
+import pytest
+
+from neighboragg.distributed import PartsFailedError
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("ends", [(), (150,), (1, 30, 30, 100, 140, 180, 290)], ids=["1", "2", "8 unequal"])
+def test_equal_bits_on_a_cluster(ends, scored, cut_into, cluster):
+    alone = scored(cut_into())
+    together = scored(cut_into(*ends, name="spread"), "cluster", client=cluster)
+    pd.testing.assert_frame_equal(together, alone, check_exact=True)
+
+
+class Deadly:
+    """A model that kills the process that it is in, as often as there are files to remove."""
+
+    def __init__(self, model, lives):
+        self.model, self.lives = model, lives
+
+    def assess(self, rows):
+        for life in sorted(self.lives.iterdir()):
+            life.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.model.assess(rows)
+
+
+@pytest.fixture
+def deadly(model, tmp_path):
+    """Such a model, sent to workers with its code, since they cannot import this file."""
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)
+
+    def make(n_deaths):
+        lives = tmp_path / f"{n_deaths} deaths"
+        lives.mkdir()
+        for i in range(n_deaths):
+            (lives / str(i)).touch()
+        return Deadly(model, lives)
+
+    yield make
+    cloudpickle.unregister_pickle_by_value(module)
+
+
+def test_workers_that_are_killed_change_nothing(scored, cut_into, cluster, deadly):
+    folder = cut_into(100)
+    fatal = deadly(2)
+    together = scored(folder, "cluster", client=cluster, model=fatal)
+    assert not list(fatal.lives.iterdir())
+    pd.testing.assert_frame_equal(together, scored(folder), check_exact=True)
+
+
+def test_a_part_that_kills_every_worker_says_what_to_do(scored, cut_into, cluster, deadly):
+    with pytest.raises(PartsFailedError) as caught:
+        scored(cut_into(), part_rows=300, client=cluster, model=deadly(4))
+    assert (
+        "rows 0 to 299: The worker died each of the 4 times that it was tried. Mostly that is for lack of memory.\n"
+        "Hint: give the workers more memory (memory_limit of a LocalCluster, --memory-limit of dask worker), fewer "
+        "threads each, or smaller parts (part_rows, --part-rows)."
+    ) in str(caught.value)
+
+
+KILLED = """
+import os, signal, sys
+from distributed import Client
+from neighboragg.distributed import score
+
+def progress(stage, done, total):
+    if done == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+with Client(sys.argv[4]) as client:
+    settings = {"keep": ["id"], "part_rows": 70, "batch_rows": 64, "progress": progress}
+    score(sys.argv[1], sys.argv[2], sys.argv[3], client=client, **settings)
+"""
+
+
+def test_a_client_that_is_killed_resumes(scored, cut_into, cluster, model_file, tmp_path):
+    folder, output = cut_into(100), tmp_path / "scored"
+    address = cluster.scheduler_info()["address"]
+    command = [sys.executable, "-c", KILLED, str(model_file), str(folder), str(output), address]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == -9, done.stderr
+    before = {path.name: path.stat().st_ino for path in output.glob("*.parquet")}
+    assert len(before) >= 2
+    together = scored(folder, client=cluster)
+    after = {path.name: path.stat().st_ino for path in output.glob("*.parquet")}
+    assert before.items() <= after.items()
+    pd.testing.assert_frame_equal(together, scored(folder, "alone"), check_exact=True)
+
+
+def test_failures_on_a_cluster_name_file_and_rows(scored, cut_into, cluster, new_rows):
+    folder = cut_into(100)
+    rows = new_rows[:100].copy()
+    rows.iloc[80, 3] = np.nan
+    rows.to_parquet(folder / "00.parquet")
+    with pytest.raises(
+        PartsFailedError, match=r"1 of 5 parts failed[^$]*00\.parquet, rows 70 to 99: ValueError"
+    ):
+        scored(folder, client=cluster)
