@@ -13,6 +13,7 @@ from neighboragg.cli._cache import cache
 from neighboragg.cli._correct import correct
 from neighboragg.cli._demo import demo
 from neighboragg.cli._review import review
+from neighboragg.cli._score import score
 
 __all__ = ["app"]
 
@@ -42,7 +43,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, audit, review, correct, cache):
+for command in (demo, score, audit, review, correct, cache):
     app.command()(interruptible(command))
 app.add_typer(bench, name="bench")
 

@@ -1,9 +1,10 @@
 """Data of any size: the same work in one process that streams, and on a Dask cluster."""
 
 from neighboragg._public import publish as _publish
+from neighboragg.distributed._cluster import connect
 from neighboragg.distributed._run import PartsFailedError, Written
 from neighboragg.distributed._score import score
 
-__all__ = ["PartsFailedError", "Written", "score"]
+__all__ = ["PartsFailedError", "Written", "connect", "score"]
 
 _publish(globals())

@@ -1,0 +1,86 @@
+"""`neighboragg score`: label and trust for the rows of Parquet files of any size."""
+
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from neighboragg.cli._options import names_of
+from neighboragg.cli._progress import progress_bar
+from neighboragg.distributed import connect
+from neighboragg.distributed import score as run_score
+from neighboragg.exceptions import TrustWarning
+
+__all__ = ["score"]
+
+
+def score(
+    model: Annotated[Path, typer.Argument(help="Saved model.")],
+    source: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT...",
+            help="Parquet files with new rows: files, folders, patterns in quotes, or addresses such as s3://….",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="New folder for the results, or a file that ends with .parquet."),
+    ],
+    columns: Annotated[
+        str,
+        typer.Option(
+            help="Columns to ask the model with, separated by commas; those it was fitted on if not given."
+        ),
+    ] = "",
+    keep: Annotated[str, typer.Option(help="Columns to have in the output too, such as an identifier.")] = "",
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Work on a Dask cluster: 'local' for processes on this machine, or tcp://host:port of a scheduler."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes of --cluster local; one for each core if not given.")
+    ] = None,
+    memory: Annotated[
+        str, typer.Option(help="Memory of each process of --cluster local, e.g. '4 GB'.")
+    ] = "auto",
+    part_rows: Annotated[
+        int, typer.Option(min=1, help="Most rows in memory at a time, for each process or thread.")
+    ] = 65_536,
+    batch_rows: Annotated[int, typer.Option(min=1, help="Rows that the model is asked for together.")] = 4096,
+    trusted: Annotated[
+        str, typer.Option(help="Further types that the saved classifier may contain, separated by commas.")
+    ] = "",
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", help="Threads without a cluster; -1 takes every core.")
+    ] = None,
+) -> None:
+    """Score new rows: label, probability, trust and familiarity; stopped, the same command goes on where it was."""
+    console = Console()
+    with (
+        connect(cluster, n_workers=workers, memory=memory) as client,
+        progress_bar(console) as progress,
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always", TrustWarning)
+        written = run_score(
+            model,
+            source,
+            output,
+            columns=names_of(columns) or None,
+            keep=names_of(keep),
+            client=client,
+            part_rows=part_rows,
+            batch_rows=batch_rows,
+            n_jobs=jobs,
+            trusted=names_of(trusted),
+            progress=progress,
+        )
+    for warning in caught:
+        if issubclass(warning.category, TrustWarning):
+            console.print(f"Warning: {warning.message}", style="bold yellow", soft_wrap=True, markup=False)
+    console.print(str(written), soft_wrap=True, markup=False, highlight=False)

@@ -1,0 +1,66 @@
+"""A client for the cluster that somebody names in words."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from neighboragg._optional import import_extra
+from neighboragg.distributed._executor import PURPOSE
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+
+__all__ = ["connect"]
+
+CONNECT_SECONDS = 20
+
+
+@contextmanager
+def connect(cluster: str | None, *, n_workers: int | None = None, memory: str = "auto") -> Iterator[Any]:
+    """A Dask client for the time of a block.
+
+    Parameters
+    ----------
+    cluster : str or None
+        "local" starts processes on this machine, one thread each, and stops them at the end; an address such as
+        ``tcp://host:8786`` is that of a running scheduler. None stands for no cluster.
+    n_workers : int, default=None
+        Processes of a local cluster; None starts one for each core.
+    memory : str, default="auto"
+        Memory of each of them, such as ``"4 GB"``; "auto" shares the machine's.
+
+    Yields
+    ------
+    client : dask.distributed.Client or None
+
+    Examples
+    --------
+    >>> from neighboragg.distributed import connect
+    >>> with connect(None) as client:
+    ...     print(client)
+    None
+    """
+    if cluster is None:
+        yield None
+        return
+    distributed = import_extra("distributed", extra="dask", purpose=PURPOSE)
+    if cluster == "local":
+        with (
+            distributed.LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, memory_limit=memory, dashboard_address=":0"
+            ) as local,
+            distributed.Client(local) as client,
+        ):
+            yield client
+        return
+    if "://" not in cluster:
+        raise InvalidParameterError(
+            f"The cluster must be 'local' or the address of a Dask scheduler, such as tcp://host:8786. Got {cluster!r}."
+        )
+    try:
+        client = distributed.Client(cluster, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(
+            f"No Dask scheduler answers at {cluster} ({str(error).strip() or type(error).__name__}).\n"
+            "Hint: start one with 'dask scheduler' and workers with 'dask worker', or use --cluster local."
+        ) from error
+    with client:
+        yield client
