@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import _image_tables as image_tables
 from neighboragg.bench import BEST, COMPARED, DEFAULT, FAST, PAPER_METHOD, Comparison, Grid, ResultStore
 from neighboragg.bench.paper import (
     ABLATION_SETS,
@@ -468,6 +469,9 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "tabular": tabular,
     "search": search,
     "table1": table1,
+    "table2": image_tables.table2,
+    "views": image_tables.views,
+    "network-cost": image_tables.network_cost,
     "ablation": ablation,
     "prototype": beside_prototype,
     "exceptions": exceptions_to_the_paper,

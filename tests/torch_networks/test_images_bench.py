@@ -72,6 +72,7 @@ def test_every_method_has_a_row(tmp_path):
     assert {(row["n_train"], row["n_val"], row["n_test"]) for row in rows} == {(960, 240, 597)}
     assert all(row["epochs"] == 2 and row["limit"] is None for row in rows)
     assert "Table 2" in found.to_markdown()
+    assert (tmp_path / "table2.png").read_bytes().startswith(b"\x89PNG")
     networks = {path.name for path in (tmp_path / "networks").glob("*.pt")}
     assert networks == {
         Training("fashion_mnist", "cnn", epochs, None, seed, False).name()

@@ -11,9 +11,10 @@ import torch
 
 from neighboragg._progress import Listener, announce, telling
 from neighboragg._typing import FloatArray, IntArray
-from neighboragg.bench._comparison import METRICS, Comparison
+from neighboragg.bench._comparison import Comparison
 from neighboragg.bench._machine import machine
 from neighboragg.bench._store import ResultStore
+from neighboragg.bench.images._figure import images_figure
 from neighboragg.bench.images._lineup import (
     EMBEDDING,
     IMAGE_ENTRANTS,
@@ -25,13 +26,14 @@ from neighboragg.bench.images._lineup import (
 from neighboragg.bench.images._networks import ARCHITECTURES
 from neighboragg.bench.images._pictures import Pictures, load_pictures
 from neighboragg.bench.images._training import Training, train_network
+from neighboragg.bench.paper import TABLE2_PRINTED
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.features import EmbeddedFeatures
 from neighboragg.methods import TrustMethod
 from neighboragg.metrics import trust_metrics
 from neighboragg.torch import TorchClassifier
 
-__all__ = ["IMAGE_METHODS", "TABLE2_PRINTED", "TABLE2_SETS", "table2"]
+__all__ = ["IMAGE_METHODS", "TABLE2_SETS", "table2"]
 
 #: The network of each data set, and how long it is trained.
 TABLE2_SETS: dict[str, tuple[str, int]] = {
@@ -41,26 +43,6 @@ TABLE2_SETS: dict[str, tuple[str, int]] = {
 }
 #: All methods; "Pool, two layers" is our default for a network.
 IMAGE_METHODS = tuple(IMAGE_ENTRANTS)
-
-# fmt: off
-_PRINTED = {
-    "Confidence": (90.48, 98.93, 46.71, 91.31, 99.10, 44.22, 83.72, 94.97, 54.42),
-    "TempScaling": (90.50, 98.93, 47.27, 91.33, 99.11, 44.27, 83.75, 94.96, 54.81),
-    "TrustScore": (96.40, 99.61, 78.53, 91.31, 99.10, 47.27, 86.98, 96.04, 63.29),
-    "TCP": (92.11, 98.37, 69.91, 90.82, 98.83, 50.52, 86.63, 95.36, 64.06),
-    "TopLabel": (90.35, 98.89, 43.31, 89.54, 98.62, 45.76, 85.24, 94.40, 60.90),
-    "Mahalanobis": (75.88, 96.91, 21.96, 59.87, 94.26, 11.15, 55.73, 82.93, 23.47),
-    "GCN-1hop": (91.38, 99.02, 53.77, 90.31, 98.92, 45.60, 84.08, 94.33, 62.63),
-    "Network": (96.40, 99.55, 81.02, 91.52, 99.04, 48.83, 87.52, 96.05, 65.27),
-}
-# fmt: on
-#: (set, network, method, metric) to the mean that the paper reports. Its network for CIFAR-10 is ResNet-50.
-TABLE2_PRINTED = {
-    (name, base, method, metric): values[3 * i + j]
-    for method, values in _PRINTED.items()
-    for i, (name, base) in enumerate((("mnist", "cnn"), ("fashion_mnist", "cnn"), ("cifar10", "resnet50")))
-    for j, metric in enumerate(METRICS.values())
-}
 
 
 def table2(
@@ -79,7 +61,8 @@ def table2(
     Parameters
     ----------
     folder : Path
-        Results are kept in `images.jsonl` there and networks in `networks`; what is finished is not done again.
+        Results are kept in `images.jsonl` there, networks in `networks` and a picture in `table2.png`; what is
+        finished is not done again.
     sets : sequence of str, default=("mnist", "fashion_mnist", "cifar10")
     methods : sequence of str
         Some of :data:`IMAGE_METHODS`.
@@ -118,6 +101,7 @@ def table2(
         for row in store.rows
         if row["limit"] == limit and row["epochs"] == (epochs or TABLE2_SETS[row["set"]][1])
     ]
+    images_figure(rows, sets, methods, folder / "table2.png")
     return Comparison(
         rows,
         sets,

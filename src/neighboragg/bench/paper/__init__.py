@@ -11,7 +11,7 @@ from neighboragg.bench.paper._plans import (
     TABLE1_BASES,
     TABLE1_SETS,
 )
-from neighboragg.bench.paper._printed import TABLE1_PRINTED
+from neighboragg.bench.paper._printed import TABLE1_PRINTED, TABLE2_PRINTED
 from neighboragg.bench.paper._studies import ablation, label_noise, sensitivity, table1
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "TABLE1_BASES",
     "TABLE1_PRINTED",
     "TABLE1_SETS",
+    "TABLE2_PRINTED",
     "LabelNoiseResults",
     "ablation",
     "label_noise",
