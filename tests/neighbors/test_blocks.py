@@ -10,7 +10,7 @@ import pytest
 import zarr
 
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.neighbors import ChainedBlocks, MappedBlocks, as_blocks, gather
+from neighboragg.neighbors import ChainedBlocks, LinearBlocks, as_blocks, gather, map_rows
 
 ROWS = np.random.default_rng(0).normal(size=(23, 3))
 
@@ -98,10 +98,12 @@ def test_columns_are_chosen_by_name(tmp_path):
 
 
 def test_mapped_rows_and_gathered_rows():
-    doubled = MappedBlocks(as_blocks(ROWS), lambda rows: 2 * rows[:, :2], 2)
+    components = np.random.default_rng(1).normal(size=(3, 2))
+    mapped = LinearBlocks(as_blocks(ROWS), components)
     wanted = np.array([0, 3, 4, 22])
-    np.testing.assert_array_equal(gather(doubled, wanted, 4), 2 * ROWS[wanted, :2])
-    assert gather(doubled, np.array([], dtype=int), 4).shape == (0, 2)
+    np.testing.assert_array_equal(gather(mapped, wanted, 4), map_rows(ROWS, components)[wanted])
+    np.testing.assert_allclose(map_rows(ROWS, components), ROWS @ components)
+    assert gather(mapped, np.array([], dtype=int), 4).shape == (0, 2)
 
 
 def test_sources_of_other_widths_are_refused():

@@ -17,6 +17,7 @@ from neighboragg._validation import (
     encode_labels,
 )
 from neighboragg.exceptions import InvalidInputError
+from neighboragg.methods._streamed_rows import StreamedRows
 from neighboragg.persistence import Savable, require
 
 __all__ = ["FitData", "TrustMethod"]
@@ -43,6 +44,8 @@ class FitData:
     codes_val: IntArray
     proba_val: FloatArray
     n_classes: int
+    streamed: StreamedRows | None = None
+    """All training rows, where they are read in blocks; the arrays above are then those of a sample."""
 
     @property
     def shared(self) -> bool:

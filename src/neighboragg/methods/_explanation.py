@@ -11,15 +11,15 @@ from neighboragg._display import html_table
 from neighboragg._optional import import_extra
 from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg.methods._row_values import RowValues
+from neighboragg.methods._views import LEARNED
 
-__all__ = ["CLASSIFIER", "LEARNED", "NEIGHBORS", "OPINIONS", "Explanation"]
+__all__ = ["CLASSIFIER", "NEIGHBORS", "OPINIONS", "Explanation"]
 
 CLASSIFIER, NEIGHBORS, OPINIONS = "classifier", "neighbors", "second opinions"
 FAMILIARITY = "familiarity"
 # P-values up to which a row is called unlike, or hardly like, the rows seen.
 UNLIKE, HARDLY_LIKE = 0.01, 0.05
 # The metric of neighbors that are not shown.
-LEARNED = "learned metric"
 SHOWN_NEIGHBORS = 3
 # Differences in log odds below this are not worth a word.
 NEGLIGIBLE = 0.005

@@ -11,25 +11,25 @@ from sklearn.utils.validation import check_is_fitted
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_choice, check_integer, check_real
 from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, PoolAggregator
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.methods._base import FitData, TrustMethod
-from neighboragg.methods._explanation import LEARNED, Explanation
+from neighboragg.exceptions import InvalidParameterError
+from neighboragg.methods._base import FitData
+from neighboragg.methods._explanation import Explanation
 from neighboragg.methods._familiarity import Familiarity, discounted, strangeness
+from neighboragg.methods._reference_search import ReferenceSearch
 from neighboragg.methods._second_opinions import KERNEL, fit_second_opinion, resolve_opinions
-from neighboragg.methods._views import columns_of, stack_views
-from neighboragg.neighbors import ClasswiseNeighbors, dense_rows, learn_metric
+from neighboragg.methods._views import columns_of, learned
+from neighboragg.neighbors import dense_rows, learn_metric
 from neighboragg.persistence import require
 
 __all__ = ["NeighborAgg"]
 
 AGGREGATORS: dict[str, type[Aggregator]] = {"network": NetworkAggregator, "pool": PoolAggregator}
-FEATURES = "features"
 # Class-wise distances held at a time while scoring: 2**23 values, 64 MB.
 SCORING_ELEMENTS = 2**23
 MOST_JUDGED = 5000
 
 
-class NeighborAgg(TrustMethod):
+class NeighborAgg(ReferenceSearch):
     """Trust from the K nearest training rows in every class, combined with the classifier's probabilities.
 
     Parameters
@@ -58,6 +58,11 @@ class NeighborAgg(TrustMethod):
         on nearly all data. Trust in the classes then adds up to less than 1, the rest being trust in none of them.
     batch_size : int, default=None
         Rows searched at a time; None chooses.
+    memory : int or str, default=None
+        Memory that a search may take, such as "2 GB", where reference rows do not fit in it. `X` of fit may then be
+        anything that :func:`neighboragg.neighbors.as_blocks` takes, and is read in blocks. What is learned, the metric
+        and second opinions, is learned from at most 50,000 of its rows, drawn at random, and some more of rare classes;
+        with no more rows than that, the result is that of None, which keeps all rows in memory.
     n_jobs : int, default=None
         Threads of the search.
     random_state : int, RandomState instance or None, default=0
@@ -70,6 +75,8 @@ class NeighborAgg(TrustMethod):
         Fitted aggregator.
     reference_ : ndarray
         What the reference rows are: positions in the training rows, followed by the validation rows.
+    sample_ : Sample or None
+        Which training rows the learned parts have seen, where rows are read in blocks.
     views_ : dict of str to int
         Number of features of each view; one called "features" where rows were not a mapping.
     components_ : dict of str to ndarray of shape (n_features, rank)
@@ -121,6 +128,7 @@ class NeighborAgg(TrustMethod):
         metric: str = "euclidean",
         expect_shift: bool = False,
         batch_size: int | None = None,
+        memory: int | str | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -133,6 +141,7 @@ class NeighborAgg(TrustMethod):
         self.metric = metric
         self.expect_shift = expect_shift
         self.batch_size = batch_size
+        self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -288,6 +297,10 @@ class NeighborAgg(TrustMethod):
             k = check_integer(self.n_neighbors, "n_neighbors", owner, minimum=1)
         share = check_real(self.density_filter, "density_filter", owner, low=0, high=1, closed="left")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if share and data.streamed:
+            raise InvalidParameterError(
+                f"density_filter of {owner} needs all rows in memory, so not with `memory`."
+            )
         keep = dense_rows(data.X, data.codes, share=share, n_jobs=self.n_jobs)
         opinions = resolve_opinions(
             self.second_opinions, effort=self.effort, random_state=seed, n_jobs=self.n_jobs
@@ -347,7 +360,7 @@ class NeighborAgg(TrustMethod):
         return Evidence(
             proba,
             self._distances(X, proba.shape[1], self._reference_ids(left_out)),
-            {opinion.name: opinion.ask(X, left_out) for opinion in self.opinions_},
+            {opinion.name: opinion.ask(X, self._seen(left_out)) for opinion in self.opinions_},
             self._leading(),
         )
 
@@ -362,20 +375,6 @@ class NeighborAgg(TrustMethod):
             }
         return self._search(X, exclude)
 
-    def _search(self, X: FloatArray, exclude: IntArray | None) -> dict[str, FloatArray]:
-        return {
-            name: index.kneighbors(self._mapped(name, X), exclude=exclude)[0]
-            for name, index in self.indexes_.items()
-        }
-
-    def _reference_ids(self, positions: IntArray) -> IntArray | None:
-        """Ids in the indexes of rows given by their position in fit; None if none of them is indexed."""
-        if (positions < 0).all():
-            return None
-        ids = np.full(int(max(self.reference_.max(), positions.max())) + 1, -1)
-        ids[self.reference_] = np.arange(len(self.reference_))
-        return np.where(positions < 0, -1, ids[positions])
-
     def _resolve_aggregator(self) -> Aggregator:
         if isinstance(self.aggregator, Aggregator):
             return clone(self.aggregator)
@@ -385,26 +384,6 @@ class NeighborAgg(TrustMethod):
             f"The 'aggregator' parameter of {type(self).__name__} must be one of "
             f"{', '.join(map(repr, sorted(AGGREGATORS)))} or an Aggregator. Got {self.aggregator!r} instead."
         )
-
-    def _check_vectors(self, X: Any, name: str, *, n_features: int | None = None) -> FloatArray:
-        if not isinstance(X, Mapping):
-            rows = super()._check_vectors(X, name, n_features=n_features)
-            if n_features is None:
-                self.views_ = {FEATURES: rows.shape[1]}
-            return rows
-        owner = type(self).__name__
-        if n_features is None:
-            rows, self.views_ = stack_views(X, name, owner)
-            return rows
-        # In the order of fit, whatever the order of the mapping.
-        given = {view: X[view] for view in self.views_ if view in X}
-        rows, widths = stack_views(given if len(given) == len(X) else X, name, owner)
-        if widths != self.views_ or len(given) != len(X):
-            raise InvalidInputError(
-                f"{name} passed to {owner} has the views {widths}, but fit had {self.views_} (with the number of "
-                "features of each).\nHint: pass the same views."
-            )
-        return rows
 
     def _views_with_a_metric(self, data: FitData) -> list[str]:
         """Views that a metric is learned for."""
@@ -417,7 +396,7 @@ class NeighborAgg(TrustMethod):
 
     def _leading(self) -> tuple[str, ...]:
         """The metric of each view that is expected to be best: the learned one, where there is one."""
-        return tuple(_learned(view) if view in self.components_ else view for view in self.views_)
+        return tuple(learned(view) if view in self.components_ else view for view in self.views_)
 
     def _judged_rows(self, data: FitData, seed: int, learns_a_map: bool) -> IntArray:
         """Validation rows to fit the aggregator on.
@@ -442,55 +421,9 @@ class NeighborAgg(TrustMethod):
             for view in self._views_with_a_metric(data)
         }
 
-    def _index_reference(self, data: FitData, kept: IntArray, k: int) -> IntArray:
-        """Index the reference rows in every metric; return the reference id of each validation row, or -1."""
-        n_train, n_val = len(data.X), len(data.X_val)
-        X, codes, self.reference_ = data.X[kept], data.codes[kept], kept
-        own = np.full(n_val, -1)
-        if data.shared:
-            own[kept] = np.arange(len(kept))
-        elif self.aggregator_.indexes_validation:
-            X = np.concatenate([X, data.X_val])
-            codes = np.concatenate([codes, data.codes_val])
-            self.reference_ = np.concatenate([kept, n_train + np.arange(n_val)])
-            own = len(kept) + np.arange(n_val)
-        names = [
-            name
-            for view in self.views_
-            for name in (view, *([_learned(view)] if view in self.components_ else []))
-        ]
-        self.indexes_ = {
-            name: ClasswiseNeighbors(
-                k,
-                metric=self.metric if name in self.views_ else "euclidean",
-                batch_size=self.batch_size,
-                n_jobs=self.n_jobs,
-            ).fit(self._mapped(name, X), codes, classes=np.arange(data.n_classes))
-            for name in names
-        }
-        return own
-
-    def _mapped(self, name: str, X: FloatArray) -> FloatArray:
-        """Rows in the metric of an index."""
-        if len(self.views_) == 1 and name in self.views_:
-            return X
-        for view, columns in columns_of(self.views_).items():
-            if name == view:
-                return X[:, columns]
-            if name == _learned(view):
-                # Row by row in double precision, so that a row maps to the same bits in any batch.
-                part, components = X[:, columns].astype(np.float64), self.components_[view].astype(np.float64)
-                return np.einsum("nd,dr->nr", part, components)
-        raise KeyError(name)
-
     def _after_load(self) -> None:
         super()._after_load()
         if hasattr(self, "classes_"):
             require(isinstance(self.familiarity_, Familiarity), "it has no familiarity")
             require(self.familiarity_.n_classes == len(self.classes_), "its familiarity has other classes")
             require(sum(self.views_.values()) == self.n_features_in_, "its views are not its features")
-
-
-def _learned(view: str) -> str:
-    """What the learned metric of a view is called."""
-    return LEARNED if view == FEATURES else f"{view}, {LEARNED}"

@@ -9,7 +9,15 @@ from neighboragg._typing import FloatArray
 from neighboragg._validation import check_rows
 from neighboragg.exceptions import InvalidInputError
 
-__all__ = ["columns_of", "stack_views"]
+__all__ = ["FEATURES", "LEARNED", "columns_of", "learned", "stack_views"]
+
+FEATURES = "features"
+LEARNED = "learned metric"
+
+
+def learned(view: str) -> str:
+    """What the learned metric of a view is called."""
+    return LEARNED if view == FEATURES else f"{view}, {LEARNED}"
 
 
 def stack_views(views: Mapping[str, Any], name: str, owner: str) -> tuple[FloatArray, dict[str, int]]:

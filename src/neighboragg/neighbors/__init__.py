@@ -1,7 +1,7 @@
 """Class-wise neighbors: exact search, in memory and in blocks; the learned metric, the density filter."""
 
 from neighboragg._public import publish as _publish
-from neighboragg.neighbors._blocks import Blocks, ChainedBlocks, MappedBlocks, as_blocks, gather
+from neighboragg.neighbors._blocks import Blocks, ChainedBlocks, LinearBlocks, as_blocks, gather, map_rows
 from neighboragg.neighbors._classwise import ClasswiseNeighbors
 from neighboragg.neighbors._density import dense_rows
 from neighboragg.neighbors._learned_metric import default_rank, learn_metric
@@ -11,13 +11,14 @@ __all__ = [
     "Blocks",
     "ChainedBlocks",
     "ClasswiseNeighbors",
-    "MappedBlocks",
+    "LinearBlocks",
     "StreamedNeighbors",
     "as_blocks",
     "default_rank",
     "dense_rows",
     "gather",
     "learn_metric",
+    "map_rows",
     "merge_nearest",
 ]
 

@@ -1,7 +1,7 @@
 """Rows that need not fit in memory, read a block at a time."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,16 @@ from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.persistence import Stored, require
 
-__all__ = ["ArrayBlocks", "Blocks", "ChainedBlocks", "MappedBlocks", "ParquetBlocks", "as_blocks", "gather"]
+__all__ = [
+    "ArrayBlocks",
+    "Blocks",
+    "ChainedBlocks",
+    "LinearBlocks",
+    "ParquetBlocks",
+    "as_blocks",
+    "gather",
+    "map_rows",
+]
 
 PURPOSE = "Reading rows from Parquet files"
 # Of a column while it is read: without it whole columns of a row group would be in memory.
@@ -199,25 +208,53 @@ class ChainedBlocks(Stored, Blocks):
         require(self.n_rows == sum(part.n_rows for part in self.parts), "its parts are not its rows")
 
 
-class MappedBlocks(Blocks):
-    """Rows of another source after a function of each row alone.
+class LinearBlocks(Stored, Blocks):
+    """Rows of another source after a linear map.
 
     Parameters
     ----------
     blocks : Blocks
-    function : callable
-        Takes and returns an array of rows.
-    n_features : int
-        Of the rows that it returns.
+    components : ndarray of shape (n_features, rank)
     """
 
-    def __init__(self, blocks: Blocks, function: Callable[[FloatArray], FloatArray], n_features: int) -> None:
-        self.blocks, self.function = blocks, function
-        self.n_rows, self.n_features = blocks.n_rows, n_features
+    def __init__(self, blocks: Blocks, components: FloatArray) -> None:
+        self.blocks, self.components = blocks, components
+        self._measure()
+
+    def _measure(self) -> None:
+        self.n_rows, self.n_features = self.blocks.n_rows, self.components.shape[1]
 
     def read(self, size: int) -> Iterator[FloatArray]:
         """The blocks of the other source, mapped."""
-        return map(self.function, self.blocks.read(size))
+        return (map_rows(block, self.components) for block in self.blocks.read(size))
+
+    def _saved_state(self) -> dict[str, Any]:
+        return {"blocks": self.blocks, "components": self.components}
+
+    def _after_load(self) -> None:
+        require(isinstance(self.blocks, Blocks), "its rows are nowhere")
+        require(
+            isinstance(self.components, np.ndarray)
+            and self.components.ndim == 2
+            and len(self.components) == self.blocks.n_features,
+            "its map has other features than its rows",
+        )
+        self._measure()
+
+
+def map_rows(rows: FloatArray, components: FloatArray) -> FloatArray:
+    """Rows after a linear map: row by row in double precision, so that a row maps to the same bits in any batch.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, n_features)
+    components : ndarray of shape (n_features, rank)
+
+    Returns
+    -------
+    mapped : ndarray of shape (n, rank)
+    """
+    return np.einsum("nd,dr->nr", rows.astype(np.float64), components.astype(np.float64))
 
 
 def as_blocks(source: Any, *, columns: Sequence[str] | None = None) -> Blocks:

@@ -1,0 +1,101 @@
+"""Training rows that do not fit in memory, and the sample that stands for them where all must be at hand."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neighboragg._typing import Array, ArrayLike, IntArray
+from neighboragg._validation import check_labels, encode_labels
+from neighboragg.exceptions import InvalidInputError
+from neighboragg.neighbors import Blocks, as_blocks
+from neighboragg.persistence import Stored, require
+
+__all__ = ["Sample", "StreamedRows", "draw_sample", "stream_rows"]
+
+MOST_SAMPLED = 50_000
+# Of a class, where it has so many: what is learned should know every class.
+LEAST_OF_A_CLASS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Sample(Stored):
+    """Which of the training rows the learned parts have seen.
+
+    Parameters
+    ----------
+    rows : ndarray of int of shape (m,)
+        Positions in the training rows, ascending.
+    n_rows : int
+        Number of training rows.
+    """
+
+    rows: IntArray
+    n_rows: int
+
+    def places(self, positions: IntArray) -> IntArray:
+        """Positions among all training rows, then validation rows, as those among the sample, then validation rows.
+
+        -1 for what the learned parts have not seen.
+        """
+        place = np.minimum(np.searchsorted(self.rows, positions), len(self.rows) - 1)
+        seen = np.where(self.rows[place] == positions, place, -1)
+        return np.where(positions >= self.n_rows, positions - self.n_rows + len(self.rows), seen)
+
+    def _after_load(self) -> None:
+        require(isinstance(self.rows, np.ndarray) and self.rows.dtype.kind == "i", "its sample has no rows")
+        require(len(self.rows) and (np.diff(self.rows) > 0).all(), "its sample is not in order")
+        require(self.rows[0] >= 0 and self.rows[-1] < self.n_rows, "its sample is not of its rows")
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedRows:
+    """Training rows that are read in blocks, their classes as positions in `classes`, and the sample of them."""
+
+    blocks: Blocks
+    codes: IntArray
+    classes: Array
+    sample: Sample
+
+
+def stream_rows(X: Any, y: ArrayLike, classes: ArrayLike | None, seed: int, owner: str) -> StreamedRows:
+    """Training rows to be read in blocks, with their labels checked and a sample drawn."""
+    blocks, labels = as_blocks(X), check_labels(y, "y", owner)
+    if blocks.n_rows != len(labels):
+        raise InvalidInputError(
+            f"X and y passed to {owner} must have the same number of rows. Got {blocks.n_rows} and {len(labels)}."
+        )
+    if not len(labels):
+        raise InvalidInputError(f"X passed to {owner} has no rows.")
+    known = np.unique(labels) if classes is None else np.asarray(classes)
+    codes = encode_labels(labels, known, "y", owner)
+    return StreamedRows(blocks, codes, known, Sample(draw_sample(codes, MOST_SAMPLED, seed), len(codes)))
+
+
+def draw_sample(codes: IntArray, most: int, seed: int) -> IntArray:
+    """Positions of `most` rows drawn at random, and some more of rare classes; all if there are no more than that.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        Class of each row.
+    most : int
+    seed : int
+
+    Returns
+    -------
+    rows : ndarray of int
+        Ascending. They depend on the order of the rows alone, not on how they are cut into blocks.
+    """
+    n = len(codes)
+    if n <= most:
+        return np.arange(n)
+    order = np.random.default_rng(seed).permutation(n)
+    chosen = np.zeros(n, dtype=bool)
+    chosen[order[:most]] = True
+    counts = np.bincount(codes)
+    for c in np.flatnonzero(
+        (counts > 0) & (np.bincount(codes[chosen], minlength=len(counts)) < LEAST_OF_A_CLASS)
+    ):
+        chosen[order[codes[order] == c][:LEAST_OF_A_CLASS]] = True
+    return np.flatnonzero(chosen)

@@ -1,0 +1,138 @@
+"""NeighborAgg over reference rows that are read in blocks."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+
+import neighboragg
+from neighboragg import NeighborAgg, TrustedClassifier
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.methods import _streamed_rows
+from neighboragg.neighbors import StreamedNeighbors
+
+MEMORY = "100 MB"
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = load_digits(return_X_y=True)
+    X = X[:1100] / 16
+    classifier = LogisticRegression(max_iter=50, tol=0.1).fit(X[:400], y[:400])
+    return X, y[:1100], classifier.predict_proba(X)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(StreamedNeighbors, "_block_rows", lambda self: 150)
+
+
+def fit(data, X=None, shared=False, **settings):
+    rows, y, proba = data
+    method = NeighborAgg(**settings)
+    X = rows[:700] if X is None else X
+    if shared:
+        return method.fit(X, y[:700], proba_val=proba[:700])
+    return method.fit(X, y[:700], X_val=rows[700:900], y_val=y[700:900], proba_val=proba[700:900])
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"aggregator": "network"}, {"metric": "cosine", "effort": "fast"}], ids=str
+)
+@pytest.mark.parametrize("shared", [False, True])
+def test_equal_bits_where_all_rows_are_in_the_sample(data, settings, shared, tmp_path):
+    X, _, proba = data
+    np.save(tmp_path / "rows.npy", X[:700])
+    in_memory = fit(data, shared=shared, **settings)
+    streamed = fit(data, tmp_path / "rows.npy", shared=shared, memory=MEMORY, **settings)
+    left_out = np.append(np.arange(0, 700, 70), np.full(190, -1))
+    queries, said = np.concatenate([X[:700:70], X[910:]]), np.concatenate([proba[:700:70], proba[910:]])
+    for options in ({}, {"left_out": left_out}):
+        for ours, theirs in zip(
+            streamed.trust_and_familiarity(queries, said, **options),
+            in_memory.trust_and_familiarity(queries, said, **options),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+    for ours, theirs in zip(streamed.kneighbors(X[900:]), in_memory.kneighbors(X[900:]), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_saved_and_mapped(data, tmp_path):
+    X, _, proba = data
+    streamed = fit(data, memory=MEMORY, effort="fast")
+    streamed.save(tmp_path / "method.nagg")
+    again = neighboragg.load(tmp_path / "method.nagg", mmap=True)
+    np.testing.assert_array_equal(
+        again.score_samples(X[900:], proba[900:]), streamed.score_samples(X[900:], proba[900:])
+    )
+
+
+@pytest.mark.slow
+def test_learned_from_a_sample_and_searched_among_all(data, monkeypatch):
+    X, y, proba = data
+    whole = fit(data, memory=MEMORY)
+    monkeypatch.setattr(_streamed_rows, "MOST_SAMPLED", 300)
+    monkeypatch.setattr(_streamed_rows, "LEAST_OF_A_CLASS", 10)
+    sampled = fit(data, memory=MEMORY)
+    assert len(sampled.sample_.rows) == 300
+    assert sampled.opinions_[0].codes.tolist() == [*y[:700][sampled.sample_.rows], *y[700:900]]
+    for ours, theirs in zip(sampled.kneighbors(X[900:]), whole.kneighbors(X[900:]), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    trust, expected = (method.score_samples(X[900:], proba[900:]) for method in (sampled, whole))
+    assert np.corrcoef(trust, expected)[0, 1] > 0.9
+    assert (trust != expected).any()
+
+
+def test_rows_of_fit_leave_themselves_out_in_the_sample_or_not(data, monkeypatch):
+    X, _, proba = data
+    monkeypatch.setattr(_streamed_rows, "MOST_SAMPLED", 300)
+    method = fit(data, memory=MEMORY)
+    rows = np.arange(0, 900, 30)
+    seen = method.sample_.places(rows)
+    in_sample = np.isin(rows, method.sample_.rows)
+    assert (seen[(rows < 700) & ~in_sample] == -1).all()
+    assert (method.sample_.rows[seen[in_sample]] == rows[in_sample]).all()
+    n = len(method.sample_.rows)
+    assert (seen[rows >= 700] == rows[rows >= 700] - 700 + n).all()
+    trust = method.predict_trust(X[rows], proba[rows], left_out=rows)
+    assert (trust != method.predict_trust(X[rows], proba[rows])).any()
+
+
+def test_a_sample_has_rows_of_every_class():
+    codes = np.repeat([0, 1, 2], [5000, 60, 3])
+    rows = _streamed_rows.draw_sample(codes, 1000, 0)
+    assert np.bincount(codes[rows]).tolist()[1:] == [50, 3]
+    assert (np.diff(rows) > 0).all()
+    np.testing.assert_array_equal(rows, _streamed_rows.draw_sample(codes, 1000, 0))
+    assert _streamed_rows.draw_sample(codes, 5063, 0).tolist() == list(range(5063))
+
+
+@pytest.mark.slow
+def test_in_a_trusted_classifier(data):
+    X, y, _ = data
+    found = [
+        TrustedClassifier(
+            LogisticRegression(max_iter=50, tol=0.1), NeighborAgg(memory=memory), random_state=0
+        )
+        .fit(X[:600], y[:600])
+        .score_samples(X[900:])
+        for memory in (None, MEMORY)
+    ]
+    np.testing.assert_array_equal(*found)
+
+
+def test_refusals(data):
+    X, y, proba = data
+    with pytest.raises(InvalidParameterError, match="density_filter of NeighborAgg needs all rows in memory"):
+        fit(data, memory=MEMORY, density_filter=0.1)
+    with pytest.raises(
+        InvalidParameterError, match="'memory' parameter of StreamedNeighbors must be at least"
+    ):
+        fit(data, memory="1 MB")
+    with pytest.raises(InvalidInputError, match="Several views of rows are kept in memory by NeighborAgg"):
+        fit(data, {"a": X[:700], "b": X[:700]}, memory=MEMORY)
+    with pytest.raises(InvalidInputError, match=r"same number of rows\. Got 699 and 700"):
+        fit(data, X[:699], memory=MEMORY)
+    with pytest.raises(InvalidInputError, match="has no rows"):
+        NeighborAgg(memory=MEMORY).fit(X[:0], y[:0], proba_val=proba[:0])
