@@ -188,9 +188,3 @@ def test_callables_in_a_mapping_are_not_saved(tmp_path):
     ).fit(X[:400], y[:400])
     with pytest.raises(InvalidParameterError, match="a view of its features is a callable, which is code"):
         model.save(tmp_path / "m.nagg")
-
-
-def test_labels_are_judged_by_one_view():
-    X, y = load_digits(return_X_y=True)
-    with pytest.raises(InvalidParameterError, match="labels are judged by one"):
-        neighboragg.MislabelDetector(features={"a": "auto", "b": "passthrough"}).fit(X, y)

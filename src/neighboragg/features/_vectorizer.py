@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 
 from neighboragg._base_classifier import gives_vectors
@@ -23,7 +24,8 @@ class Vectorizer(Stored):
     Parameters
     ----------
     features : "auto", "passthrough", transformer, callable, or mapping of names to these
-        With a mapping each row has several vectors, side by side in one array.
+        With a mapping each row has several vectors, side by side in one array. If rows themselves are a mapping of
+        names to views, each view is turned into vectors by what it stands for there, or by the same for all.
 
     Attributes
     ----------
@@ -47,10 +49,16 @@ class Vectorizer(Stored):
     def fit_represent(self, X: Any, y: Array | None, preprocessing: Any = None) -> RowVectors:
         """The same, with the terms of texts."""
         self.columns = _column_names(X)
+        if isinstance(X, Mapping) and self.kind != "views":
+            same = self.function or self.transformer or self.kind
+            self.kind, self.parts = "views", {name: Vectorizer(same) for name in X}
         if self.kind == "views":
-            views = {name: part.fit_transform(X, y, preprocessing) for name, part in self.parts.items()}
-            self.views = {name: vectors.shape[1] for name, vectors in views.items()}
-            return RowVectors(np.hstack(list(views.values())), None)
+            found = {
+                name: self.parts[name].fit_represent(rows, y, preprocessing)
+                for name, rows in self._rows_of_views(X).items()
+            }
+            self.views = {name: rows.vectors.shape[1] for name, rows in found.items()}
+            return _side_by_side(list(found.values()))
         if self.kind == "auto" and gives_vectors(preprocessing):
             found = preprocessing.embed(X)
             self.network = EmbeddedFeatures().fit(found.views)
@@ -85,6 +93,10 @@ class Vectorizer(Stored):
 
     def represent(self, X: Any) -> RowVectors:
         """Vectors and terms of new rows, which any preprocessing has been applied to."""
+        if self.kind == "views":
+            return _side_by_side(
+                [self.parts[name].represent(rows) for name, rows in self._rows_of_views(X).items()]
+            )
         if self.network is not None:
             return RowVectors(self.network.transform(X), None)
         if self.kind == "auto":
@@ -98,12 +110,26 @@ class Vectorizer(Stored):
 
     def check_columns(self, X: Any, owner: str) -> None:
         """Raise if new rows have other columns than the rows fitted on."""
+        if isinstance(X, Mapping):
+            for name, rows in self._rows_of_views(X).items():
+                self.parts[name].check_columns(rows, owner)
         names = _column_names(X)
         if names is not None and self.columns is not None and names != self.columns:
             raise InvalidInputError(
                 f"X passed to {owner} has the columns {names}, but fit had {self.columns}.\n"
                 "Hint: pass the same columns in the same order."
             )
+
+    def _rows_of_views(self, X: Any) -> dict[str, Any]:
+        """What each view is made from: all rows, or those of its own name, in the order of fit."""
+        if not isinstance(X, Mapping):
+            return dict.fromkeys(self.parts, X)
+        if set(X) != set(self.parts):
+            raise InvalidInputError(
+                f"X has the views {', '.join(map(repr, X))}, but {', '.join(map(repr, self.parts))} are expected.\n"
+                "Hint: views are called by the same names in fit, for new rows, and in features if that is a mapping."
+            )
+        return {name: X[name] for name in self.parts}
 
     def _saved_state(self) -> dict[str, Any]:
         # A callable is code, which is never stored.
@@ -130,6 +156,13 @@ def _resolve_features(features: Any) -> tuple[str, Any, Callable[[Any], Any] | N
     raise InvalidParameterError(
         "The 'features' parameter must be 'auto', 'passthrough', a transformer, a callable, or a mapping of names to "
         f"these. Got {features!r} instead."
+    )
+
+
+def _side_by_side(views: list[RowVectors]) -> RowVectors:
+    terms = [rows.terms for rows in views if rows.terms is not None]
+    return RowVectors(
+        np.hstack([rows.vectors for rows in views]), sparse.csr_array(sparse.hstack(terms)) if terms else None
     )
 
 

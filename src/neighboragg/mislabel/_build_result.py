@@ -31,6 +31,7 @@ def build_result(
     other = best_other_class(trust, codes)
     row = np.arange(len(codes))
     kept = slice(N_KEPT_NEIGHBORS)
+    near = next(iter(fitted.near.values()))
     return MislabelResult(
         mask=flags.mask,
         scores=judged.scores,
@@ -48,10 +49,10 @@ def build_result(
         noise_rate=judged.noise.rate,
         noise_rate_range=(judged.noise.low, judged.noise.high),
         randomness=judged.noise.noise.randomness,
-        given_neighbors=fitted.rows[row, codes, kept],
-        given_distances=fitted.distances[row, codes, kept],
-        suggested_neighbors=fitted.rows[row, other, kept],
-        suggested_distances=fitted.distances[row, other, kept],
+        given_neighbors=near.rows[row, codes, kept],
+        given_distances=near.distances[row, codes, kept],
+        suggested_neighbors=near.rows[row, other, kept],
+        suggested_distances=near.distances[row, other, kept],
         promise=flags.promise,
         notes=notes,
     )
@@ -72,7 +73,7 @@ def _reasons(
         trust=fitted.trust,
         votes=fitted.votes,
         said=said,
-        distances=fitted.distances[:, :, 0].min(axis=1),
+        distances={view: near.distances[:, :, 0].min(axis=1) for view, near in fitted.near.items()},
     )
     reasons: list[tuple[str, ...]] = [()] * len(mask)
     for i, reason in zip(flagged, found, strict=True):

@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -12,11 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from neighboragg._base_classifier import check_classifier, preprocessing_of
-from neighboragg._inputs import (
-    needs_numbers,
-    refusal_explained,
-    refuse_labels_as_column,
-)
+from neighboragg._inputs import needs_numbers, refusal_explained
 from neighboragg._progress import announce, expect
 from neighboragg._row_selection import take_rows
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
@@ -29,7 +24,7 @@ from neighboragg._validation import (
     encode_labels,
 )
 from neighboragg.crossfit import CrossFitted, cross_fit, deal_folds, fold_splits
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
+from neighboragg.exceptions import InvalidInputError, TrustWarning
 from neighboragg.features import Vectorizer
 from neighboragg.mislabel._build_result import build_result
 from neighboragg.mislabel._inputs import (
@@ -37,8 +32,11 @@ from neighboragg.mislabel._inputs import (
     check_groups,
     check_vectors,
     check_verified,
+    n_rows,
     read_rows,
+    refuse_labels_among,
     width,
+    without_code,
 )
 from neighboragg.mislabel._label_noise import find_label_noise
 from neighboragg.mislabel._label_trust import LabeledRows, fit_label_trust
@@ -54,6 +52,8 @@ __all__ = ["MislabelDetector"]
 
 # Score of a label by the noise model, beside the scores by trust alone.
 ODDS = "odds"
+# What the only view is called.
+FEATURES = "features"
 
 
 class MislabelDetector(Savable, BaseEstimator):
@@ -64,12 +64,13 @@ class MislabelDetector(Savable, BaseEstimator):
     estimator : classifier with `predict_proba`, default=None
         Cross-validated in :meth:`fit` for its opinion on every row. None asks the neighbors and own models
         only, and the probabilities passed to :meth:`fit`, if any.
-    features : "auto", "passthrough", transformer or callable, default="auto"
+    features : "auto", "passthrough", transformer, callable or mapping, default="auto"
         How rows become the vectors whose distances matter. "auto":
         :class:`~neighboragg.features.TabularFeatures`, which brings the columns of an array or data frame to
         comparable scales and reads texts. "passthrough": numbers as they are, right for embeddings. A transformer
-        is cloned and fitted, without labels. A callable maps rows to an array. The same as in
-        :class:`~neighboragg.TrustedClassifier`, except that a Pipeline's own preprocessing is not used.
+        is cloned and fitted, without labels. A callable maps rows to an array. A mapping of names to these gives every
+        row several vectors: see Notes. The same as in :class:`~neighboragg.TrustedClassifier`, except that a Pipeline's
+        own preprocessing is not used.
     flag : FlagRule, "estimated", int or float, default="estimated"
         What to flag: :class:`Estimated`, :class:`Budget`, :class:`FalseAlarms` or :class:`FDR`, or a rule of your
         own. Short forms: ``"estimated"``, an int for the number of labels to flag (:class:`Budget`), a float in
@@ -131,6 +132,10 @@ class MislabelDetector(Savable, BaseEstimator):
     *Rows that must not vouch for each other.* Rows of one group, and identical rows, are never neighbors of one
     another and always in the same fold; out-of-bag trees, which cannot keep them apart, are then replaced by
     out-of-fold ones. Probabilities passed to :meth:`fit` should come from such folds as well.
+
+    *Several views.* If `X` or `features` is a mapping of names to vectors (layers of a network, two encoders, a text
+    and a table), each view has neighbors of its own, whose distances and votes are experts of their own in the pool,
+    and reasons name them. Own models see all views side by side. Neighbors in the result are those of the first view.
 
     *A class with one row* has nobody to vouch for it: its trust is low and its score suspicious, with the reason
     "only row of class …". Often it is a misspelled label. If all rows are of one group, nothing is known, trust is
@@ -206,9 +211,9 @@ class MislabelDetector(Savable, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n, n_features), or sequence of str
+        X : array-like, data frame or sparse matrix of shape (n, n_features), sequence of str, or mapping
             The rows: a table of numbers, categories and texts, embeddings (with ``features="passthrough"``), or a
-            list, 1-D array or Series of texts.
+            list, 1-D array or Series of texts; or a mapping of names to several of these, views of the same rows.
         y : array-like of shape (n,)
             Labels to judge, of at least two classes.
         proba : array-like of shape (n, n_classes), default=None
@@ -242,20 +247,21 @@ class MislabelDetector(Savable, BaseEstimator):
         self._rule = as_rule(self.flag, owner)
         self._check_params(proba)
         rows = read_rows(X, owner, keep_vectors=preprocessing_of(self.estimator) is not None)
-        if not rows.shape[0]:
+        if not n_rows(rows):
             raise InvalidInputError(f"X passed to {owner} has no rows.")
-        self.n_features_in_ = width(rows)
-        if isinstance(self.features, Mapping):
-            raise InvalidParameterError(
-                f"The 'features' parameter of {type(self).__name__} is a mapping of several views; labels are judged "
-                "by one.\nHint: pass one of them."
+        if isinstance(rows, dict) and self.estimator is not None:
+            raise InvalidInputError(
+                f"{owner} got an estimator and several views of X, of which it would not know which to take.\n"
+                "Hint: pass its out-of-fold probabilities as proba; or X as the estimator takes it, and views as a "
+                "mapping of features."
             )
+        self.n_features_in_ = width(rows)
         self._vectorizer = Vectorizer(self.features)
         # Without labels: vectors that had seen them would vouch for them.
         vectors, terms = self._vectorizer.fit_represent(rows, None)
         check_vectors(vectors, owner)
         self.classes_, codes = check_classes(y, vectors, owner)
-        refuse_labels_as_column(rows, self.classes_[codes], owner)
+        refuse_labels_among(rows, self.classes_[codes], owner)
         n, n_classes = len(codes), len(self.classes_)
         is_verified = check_verified(verified, n, owner)
         self._rule.check(is_verified)
@@ -269,6 +275,7 @@ class MislabelDetector(Savable, BaseEstimator):
         self._needs_proba = proba is not None
         data = LabeledRows(
             vectors,
+            self._vectorizer.views or {FEATURES: vectors.shape[1]},
             terms,
             codes,
             n_classes,
@@ -310,8 +317,8 @@ class MislabelDetector(Savable, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (m, n_features)
-            New rows. Those passed to :meth:`fit` have been judged out of sample in `result_`.
+        X : array-like, data frame or sparse matrix of shape (m, n_features), or mapping
+            New rows, as those of fit. Those passed to :meth:`fit` have been judged out of sample in `result_`.
         y : array-like of shape (m,)
             Their labels, all known from :meth:`fit`.
         proba : array-like of shape (m, n_classes), default=None
@@ -336,7 +343,7 @@ class MislabelDetector(Savable, BaseEstimator):
         check_same_length(vectors, "X", labels, "y", owner)
         codes = encode_labels(labels, self.classes_, "y", owner)
         said = self._proba_of_new(rows, proba, len(vectors))
-        if mostly_known(vectors, self._label_trust.passes[0].neighbors.X):
+        if mostly_known(vectors, self._label_trust.passes[0].neighbors.vectors):
             warnings.warn(
                 f"Most rows of X passed to {owner} are rows it was fitted on, which then vouch for themselves.\n"
                 "Hint: take result_.mask and result_.scores for these.",
@@ -351,7 +358,7 @@ class MislabelDetector(Savable, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (m, n_features)
+        X : array-like, data frame or sparse matrix of shape (m, n_features), or mapping
         y : array-like of shape (m,)
         proba : array-like of shape (m, n_classes), default=None
             As in :meth:`score_reliability`.
@@ -366,10 +373,7 @@ class MislabelDetector(Savable, BaseEstimator):
         return self._rule.flag_new(scores, self.result_.threshold, self._verified_scores)
 
     def _saved_state(self) -> dict[str, Any]:
-        state = dict(vars(self))
-        if callable(self.features) and not hasattr(self.features, "transform"):
-            del state["features"]  # code, which is never stored
-        return state
+        return without_code(dict(vars(self)), type(self).__name__)
 
     def _check_params(self, proba: ArrayLike | None) -> None:
         owner = type(self).__name__
@@ -444,7 +448,8 @@ class MislabelDetector(Savable, BaseEstimator):
         """Warn and flag nothing unless labels are predicted better than by the frequencies of the classes."""
         fitted = self._label_trust
         first = fitted.passes[0]
-        comparable = np.isfinite(fitted.distances[np.arange(len(codes)), codes, 0])
+        near = next(iter(fitted.near.values()))
+        comparable = np.isfinite(near.distances[np.arange(len(codes)), codes, 0])
         found = measure_predictiveness(first.trust, codes, comparable, int((first.slopes != 0).sum()))
         if found.is_shown:
             return
@@ -464,7 +469,7 @@ class MislabelDetector(Savable, BaseEstimator):
 
     def _warn_if_in_sample(self, data: LabeledRows) -> None:
         first = self._label_trust.passes[0]
-        own = [self._label_trust.votes, *(model.proba for model in first.models.values())]
+        own = [*self._label_trust.votes.values(), *(model.proba for model in first.models.values())]
         agreeing, *others = (
             int((said.argmax(axis=1) == data.codes).sum()) for said in (data.proba, *own) if said is not None
         )

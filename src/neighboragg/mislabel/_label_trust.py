@@ -1,19 +1,19 @@
 """Label trust in passes: pool out-of-sample evidence, weight every row by its own trust, and pool again."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.stats import poisson
 
-from neighboragg._progress import announce, expect, step
+from neighboragg._progress import announce, expect
 from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
 from neighboragg.aggregators import DistanceScale, centered, pool_weights, softmax, usual_counts
 from neighboragg.crossfit import CrossFitted
-from neighboragg.mislabel._class_neighbors import UngroupedNeighbors, nearest_overall
 from neighboragg.mislabel._own_models import WORDS, Scaling, ask_own_models
+from neighboragg.mislabel._view_neighbors import Near, ViewNeighbors
 from neighboragg.persistence import Stored
 
 __all__ = ["LabelTrust", "LabeledRows", "fit_label_trust", "relative_trust"]
@@ -35,6 +35,9 @@ class LabeledRows:
     Parameters
     ----------
     X : ndarray of shape (n, d)
+        All views side by side.
+    views : dict of str to int
+        Number of columns of each view.
     terms : sparse array of shape (n, n_terms) or None
         Words of their texts.
     codes : ndarray of shape (n,)
@@ -56,6 +59,7 @@ class LabeledRows:
     """
 
     X: FloatArray
+    views: dict[str, int]
     terms: Any
     codes: IntArray
     n_classes: int
@@ -76,14 +80,15 @@ class LabeledRows:
 
     @property
     def steps_per_pass(self) -> int:
-        """Steps of progress: a search, and each own model on each fold."""
+        """Steps of progress: a search in each view, and each own model on each fold."""
         n_models = 2 + self.boosting + (self.terms is not None) if self.own_models else 0
-        return 1 + n_models * self.n_folds
+        return len(self.views) + n_models * self.n_folds
 
-    def neighbors(self, weight: FloatArray) -> UngroupedNeighbors:
+    def neighbors(self, weight: FloatArray) -> ViewNeighbors:
         """The reliable rows, to search."""
-        return UngroupedNeighbors(
+        return ViewNeighbors(
             self.X,
+            self.views,
             self.codes,
             self.groups,
             weight > RELIABLE,
@@ -119,9 +124,9 @@ class Pass(Stored):
     """One pass: whom it asks, what it learned from them, and what it says of the rows themselves."""
 
     weight: FloatArray
-    neighbors: UngroupedNeighbors
+    neighbors: ViewNeighbors
     models: dict[str, CrossFitted]
-    scale: DistanceScale
+    scales: dict[str, DistanceScale]
     slopes: FloatArray
     trust: FloatArray
 
@@ -134,10 +139,10 @@ class LabelTrust(Stored):
     ----------
     trust : ndarray of shape (n, C)
     passes : list of Pass
-    distances, rows : ndarray of shape (n, C, K)
-        Nearest rows of each class, not of the row's own group; (inf, -1) where there are fewer.
-    votes : ndarray of shape (n, C)
-        How many of the K nearest overall carry each label.
+    near : dict of str to Near
+        Nearest rows of each class in each view, not of the row's own group; (inf, -1) where there are fewer.
+    votes : dict of str to ndarray of shape (n, C)
+        How many of the K nearest overall carry each label, in each view.
     has_kin : ndarray of bool of shape (C,)
         Classes whose rows are near each other at all.
     temperature : ndarray of shape (1,)
@@ -148,9 +153,8 @@ class LabelTrust(Stored):
 
     trust: FloatArray
     passes: list[Pass]
-    distances: FloatArray
-    rows: IntArray
-    votes: FloatArray
+    near: dict[str, Near]
+    votes: dict[str, FloatArray]
     has_kin: BoolArray
     temperature: FloatArray
     scaling: Scaling
@@ -167,15 +171,15 @@ class LabelTrust(Stored):
         with ONE_THREAD:
             vectors = self.scaling.of(X)
             first = self.passes[0]
-            distances, rows = first.neighbors.of_new_rows(X)
-            nearest = nearest_overall(distances, rows, distances.shape[2])
+            found = first.neighbors.of_new_rows(X)
+            nearest = {view: near.nearest(near.rows.shape[2]) for view, near in found.items()}
             results = []
             for one in self.passes:
-                near = distances if one is first else one.neighbors.of_new_rows(X)[0]
+                near = found if one is first else one.neighbors.of_new_rows(X)
                 own = (model.ask(terms if name == WORDS else vectors) for name, model in one.models.items())
                 said = [*_given(proba), *own]
-                votes = _votes(nearest, one.weight, rows)
-                tensor = _evidence(said, near, votes, one.scale)
+                votes = {view: _votes(nearest[view], one.weight, found[view].rows) for view in found}
+                tensor = _evidence(said, near, votes, one.scales)
                 results.append(softmax(tensor @ one.slopes))
             return softmax(_combined(results) @ self.temperature), results[0]
 
@@ -199,9 +203,9 @@ def fit_label_trust(
 
     Notes
     -----
-    Evidence f_e(x, c): log(p_c + 0.01) of the given probabilities and of each own model; minus the mean log
-    distance to the 1, K/4 and K nearest rows of class c; log(1 + weight of class c among the K nearest). Each is
-    centered over classes and scaled to unit variance; t_c ∝ exp(Σ θ_e f_e), θ = argmin Σ −w log t_y + ‖θ‖², with
+    Evidence f_e(x, c): log(p_c + 0.01) of the given probabilities and of each own model; in each view, minus the mean
+    log distance to the 1, K/4 and K nearest rows of class c, and log(1 + weight of class c among the K nearest). Each
+    is centered over classes and scaled to unit variance; t_c ∝ exp(Σ θ_e f_e), θ = argmin Σ −w log t_y + ‖θ‖², with
     experts of negative weight left out. The passes are combined by their geometric mean, with one temperature.
     """
     with ONE_THREAD:
@@ -211,21 +215,23 @@ def fit_label_trust(
         expect(n_passes * data.steps_per_pass)
         announce(f"Searching neighbors, pass 1 of {n_passes}")
         neighbors = data.neighbors(weight)
-        distances, rows = neighbors.of_own_rows()
-        nearest = nearest_overall(distances, rows, data.n_neighbors)
-        has_kin = _have_kin(nearest.sum(axis=2), data.codes)
+        found = neighbors.of_own_rows()
+        nearest = {view: near.nearest(data.n_neighbors) for view, near in found.items()}
+        counts = {view: nearest[view].sum(axis=2) for view in found}
+        has_kin = np.any([_have_kin(count, data.codes) for count in counts.values()], axis=0)
+        # In all views the same: it depends on classes and groups alone.
+        distances = next(iter(found.values())).distances
         teaches = has_kin[data.codes] * _has_others_of_class(distances, data.codes)
         passes: list[Pass] = []
         for number in range(1, n_passes + 1):
-            near = distances
+            near = found
             if passes:
                 weight = relative_trust(passes[-1].trust, data.codes)
                 announce(f"Searching neighbors, pass {number} of {n_passes}")
                 neighbors = data.neighbors(weight)
-                near = neighbors.of_own_rows()[0]
-            step()
+                near = neighbors.of_own_rows()
             announce(f"Asking models, pass {number} of {n_passes}")
-            votes = _votes(nearest, weight, rows)
+            votes = {view: _votes(nearest[view], weight, found[view].rows) for view in found}
             passes.append(_fit_pass(data, vectors, weight, teaches, neighbors, near, votes))
             report(
                 f"pass {number} of {n_passes}: {int((weight > RELIABLE).sum())} of {len(weight)} rows reliable"
@@ -235,9 +241,8 @@ def fit_label_trust(
     return LabelTrust(
         softmax(combined @ temperature),
         passes,
-        distances,
-        rows,
-        nearest.sum(axis=2),
+        found,
+        counts,
         has_kin,
         temperature,
         scaling,
@@ -255,19 +260,19 @@ def _fit_pass(
     vectors: FloatArray,
     weight: FloatArray,
     teaches: FloatArray,
-    neighbors: UngroupedNeighbors,
-    distances: FloatArray,
-    votes: FloatArray,
+    neighbors: ViewNeighbors,
+    near: dict[str, Near],
+    votes: dict[str, FloatArray],
 ) -> Pass:
     models = data.ask_models(vectors, weight)
-    scale = DistanceScale.of(distances)
+    scales = {view: DistanceScale.of(found.distances) for view, found in near.items()}
     said = [*_given(data.proba), *(model.proba for model in models.values())]
-    tensor = _evidence(said, distances, votes, scale)
+    tensor = _evidence(said, near, votes, scales)
     spread = tensor.std(axis=(0, 1)) + 1e-12
     tensor /= spread
-    found = _has_others_of_class(distances, data.codes)
-    theta = _agreeing_weights(tensor, data.codes, weight * teaches * found)
-    return Pass(weight, neighbors, models, scale, theta / spread, softmax(tensor @ theta))
+    findable = _has_others_of_class(next(iter(near.values())).distances, data.codes)
+    theta = _agreeing_weights(tensor, data.codes, weight * teaches * findable)
+    return Pass(weight, neighbors, models, scales, theta / spread, softmax(tensor @ theta))
 
 
 def _has_others_of_class(distances: FloatArray, codes: IntArray) -> FloatArray:
@@ -312,17 +317,20 @@ def _agreeing_weights(tensor: FloatArray, codes: IntArray, weight: FloatArray) -
 
 
 def _evidence(
-    probabilities: Sequence[FloatArray], distances: FloatArray, votes: FloatArray, scale: DistanceScale
+    probabilities: Sequence[FloatArray],
+    near: Mapping[str, Near],
+    votes: Mapping[str, FloatArray],
+    scales: Mapping[str, DistanceScale],
 ) -> FloatArray:
     """Centered log-evidence of every expert, shape (n, C, E)."""
-    counts = usual_counts(distances.shape[2])
-    tensor = np.empty((*votes.shape, len(probabilities) + len(counts) + 1))
-    for block in _blocks(len(votes)):
-        experts = [
-            *(np.log(proba[block] + PROBA_FLOOR)[:, :, None] for proba in probabilities),
-            scale.evidence(distances[block], counts),
-            np.log1p(votes[block])[:, :, None],
-        ]
+    n, n_classes, n_neighbors = next(iter(near.values())).distances.shape
+    counts = usual_counts(n_neighbors)
+    tensor = np.empty((n, n_classes, len(probabilities) + len(near) * (len(counts) + 1)))
+    for block in _blocks(n):
+        experts = [np.log(proba[block] + PROBA_FLOOR)[:, :, None] for proba in probabilities]
+        for view, found in near.items():
+            experts.append(scales[view].evidence(found.distances[block], counts))
+            experts.append(np.log1p(votes[view][block])[:, :, None])
         tensor[block] = centered(np.concatenate(experts, axis=2))
     return tensor
 

@@ -19,9 +19,9 @@ def reasons_for(
     codes: IntArray,
     suggested: IntArray,
     trust: FloatArray,
-    votes: FloatArray,
+    votes: Mapping[str, FloatArray],
     said: Mapping[str, FloatArray],
-    distances: FloatArray,
+    distances: Mapping[str, FloatArray],
 ) -> list[tuple[str, ...]]:
     """Say for each flagged row what speaks against its label.
 
@@ -32,12 +32,14 @@ def reasons_for(
     classes : ndarray of shape (C,)
     codes, suggested : ndarray of shape (n,)
         Given label, and the best other one, as positions in `classes`.
-    trust, votes : ndarray of shape (n, C)
-        Trust in each class; neighbors of each class.
+    trust : ndarray of shape (n, C)
+        Trust in each class.
+    votes : mapping of str to ndarray of shape (n, C)
+        Neighbors of each class in each view.
     said : mapping of str to ndarray of shape (n, C)
         Probabilities by the name of who gave them.
-    distances : ndarray of shape (n,)
-        Distance to the nearest neighbor; inf if there is none.
+    distances : mapping of str to ndarray of shape (n,)
+        Distance to the nearest neighbor in each view; inf if there is none.
 
     Returns
     -------
@@ -46,10 +48,9 @@ def reasons_for(
     """
     names = [repr(label) for label in classes.tolist()]
     lone = (np.bincount(codes, minlength=len(classes)) == 1)[codes]
-    against = votes[np.arange(len(codes)), suggested]
-    outvoted = against > votes[np.arange(len(codes)), codes]
-    total = votes.sum(axis=1)
-    isolated = isolated_rows(distances)
+    # Views are named only where there are several.
+    within = {view: f" in {view!r}" if len(votes) > 1 else "" for view in votes}
+    isolated = {view: isolated_rows(nearest) for view, nearest in distances.items()}
     favorites = {name: proba.argmax(axis=1) for name, proba in said.items()}
 
     def of_row(i: int) -> Sequence[str]:
@@ -57,13 +58,14 @@ def reasons_for(
         found = []
         if lone[i]:
             found.append(f"only row of class {names[given]}")
-        if outvoted[i]:
-            found.append(f"neighbors disagree ({against[i]:.0f} of {total[i]:.0f} are {names[other]})")
+        for view, counts in votes.items():
+            if counts[i, other] > counts[i, given]:
+                share = f"{counts[i, other]:.0f} of {counts[i].sum():.0f}"
+                found.append(f"neighbors{within[view]} disagree ({share} are {names[other]})")
         for name, favorite in favorites.items():
             if (best := favorite[i]) != given:
                 found.append(f"{name} prefers {names[best]} ({said[name][i, best]:.2f})")
-        if isolated[i]:
-            found.append("isolated row")
+        found += [f"isolated row{within[view]}" for view, alone in isolated.items() if alone[i]]
         return found or [
             f"weak evidence ({names[given]} {trust[i, given]:.2f}, {names[other]} {trust[i, other]:.2f})"
         ]

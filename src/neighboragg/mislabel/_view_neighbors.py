@@ -1,0 +1,88 @@
+"""Neighbors in each view of rows that have several vectors; one view is the usual case."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from neighboragg._progress import step
+from neighboragg._typing import BoolArray, FloatArray, IntArray
+from neighboragg.mislabel._class_neighbors import UngroupedNeighbors, nearest_overall
+from neighboragg.persistence import Stored
+
+__all__ = ["Near", "ViewNeighbors"]
+
+
+@dataclass(frozen=True)
+class Near(Stored):
+    """Distances and row numbers of the nearest rows of each class in one view, each of shape (n, C, K)."""
+
+    distances: FloatArray
+    rows: IntArray
+
+    def nearest(self, n_neighbors: int) -> BoolArray:
+        """Which of them are the nearest of all."""
+        return nearest_overall(self.distances, self.rows, n_neighbors)
+
+
+class ViewNeighbors(Stored):
+    """The kept rows by class in each view, searched so that no row finds one of its own group.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        All views side by side.
+    views : mapping of str to int
+        Number of columns of each view.
+    codes : ndarray of shape (n,)
+    groups : ndarray of shape (n,)
+    keep : ndarray of bool of shape (n,)
+        Rows that may be found.
+    n_classes, n_neighbors : int
+    n_jobs : int or None
+    """
+
+    def __init__(
+        self,
+        X: FloatArray,
+        views: Mapping[str, int],
+        codes: IntArray,
+        groups: IntArray,
+        keep: BoolArray,
+        *,
+        n_classes: int,
+        n_neighbors: int,
+        n_jobs: int | None,
+    ) -> None:
+        self.widths = dict(views)
+        self.by_view = {
+            view: UngroupedNeighbors(
+                part, codes, groups, keep, n_classes=n_classes, n_neighbors=n_neighbors, n_jobs=n_jobs
+            )
+            for view, part in self._parts(X).items()
+        }
+
+    def of_own_rows(self) -> dict[str, Near]:
+        """The nearest of each row in each view; (inf, -1) where there are fewer."""
+        found = {}
+        for view, neighbors in self.by_view.items():
+            found[view] = Near(*neighbors.of_own_rows())
+            step()
+        return found
+
+    def of_new_rows(self, X: FloatArray) -> dict[str, Near]:
+        """The nearest of rows that belong to no group."""
+        return {view: Near(*self.by_view[view].of_new_rows(part)) for view, part in self._parts(X).items()}
+
+    @property
+    def vectors(self) -> FloatArray:
+        """All views side by side, as they were passed."""
+        parts = [neighbors.X for neighbors in self.by_view.values()]
+        return parts[0] if len(parts) == 1 else np.hstack(parts)
+
+    def _parts(self, X: FloatArray) -> dict[str, FloatArray]:
+        if len(self.widths) == 1:
+            return dict.fromkeys(self.widths, X)
+        ends = np.cumsum(list(self.widths.values()))[:-1]
+        parts = np.split(X, ends, axis=1)
+        return {view: np.ascontiguousarray(part) for view, part in zip(self.widths, parts, strict=True)}
