@@ -17,6 +17,7 @@ __all__ = [
     "gives_vectors",
     "is_frozen",
     "parts_of",
+    "preprocessed",
     "preprocessing_of",
     "unfrozen",
     "weight_parameter",
@@ -92,6 +93,17 @@ def preprocessing_of(estimator: Any) -> Any:
     if gives_vectors(inner):
         return inner
     return inner[:-1] if isinstance(inner, Pipeline) and len(inner.steps) > 1 else None
+
+
+def preprocessed(pipeline: Pipeline, X: Any) -> Any:
+    """Rows after the steps before the last."""
+    if type(pipeline) is not Pipeline:
+        return pipeline[:-1].transform(X)
+    # Step by step, as a Pipeline of these steps would, but without asking first whether each of them is fitted.
+    for _, step in pipeline.steps[:-1]:
+        if step is not None and step != "passthrough":
+            X = step.transform(X)
+    return X
 
 
 def weight_parameter(estimator: Any, owner: str) -> str:

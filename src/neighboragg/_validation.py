@@ -4,12 +4,12 @@ import re
 import warnings
 from collections.abc import Collection
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from neighboragg._inputs import as_column, as_plain, expand_vectors, missing_mask, refusal_explained
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
@@ -17,6 +17,7 @@ from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
 __all__ = [
     "check_choice",
+    "check_fitted",
     "check_integer",
     "check_labels",
     "check_memory",
@@ -88,8 +89,33 @@ def check_choice(value: Any, name: str, owner: str, *, choices: Collection[str])
     )
 
 
+def check_fitted(estimator: Any, attribute: str) -> None:
+    """Raise scikit-learn's error unless the estimator has what its fit gives it.
+
+    As :func:`sklearn.utils.validation.check_is_fitted`, which looks up the tags of the estimator first: for one row
+    that takes longer than the answer.
+    """
+    if attribute not in vars(estimator):
+        check_is_fitted(estimator, attribute)
+
+
 def check_rows(X: ArrayLike, name: str, owner: str, *, n_features: int | None = None) -> FloatArray:
     """Return `X` as a finite 2-D float array; float32 stays float32, all else becomes float64."""
+    rows = X if _is_plain(X) and np.isfinite(_largest(X)) else _as_finite_rows(X, name, owner)
+    if n_features is not None and rows.shape[1] != n_features:
+        raise InvalidInputError(
+            f"{name} passed to {owner} has {rows.shape[1]} features, but {n_features} were seen in fit."
+        )
+    if (largest := _largest(rows)) > LARGEST_VALUE:
+        raise InvalidInputError(
+            f"{name} passed to {owner} contains the value {largest:.3g}, too large for a distance "
+            f"(at most {LARGEST_VALUE:g}).\nHint: scale the features, e.g. with StandardScaler."
+        )
+    return rows
+
+
+def _as_finite_rows(X: Any, name: str, owner: str) -> FloatArray:
+    """Anything that can be read as rows of finite numbers."""
     if sparse.issparse(X):
         raise InvalidInputError(
             f"{name} passed to {owner} is a sparse matrix; distances are taken between dense rows.\n"
@@ -99,7 +125,7 @@ def check_rows(X: ArrayLike, name: str, owner: str, *, n_features: int | None = 
     X = expand_vectors(as_plain(X, name, owner), name, owner)
     hint = "distances need numbers; neighboragg.features.TabularFeatures().fit_transform(X) makes them of any table."
     with refusal_explained(X, name, owner, hint):
-        rows = check_array(
+        return check_array(
             X,
             dtype=[np.float64, np.float32],
             order="C",
@@ -107,16 +133,26 @@ def check_rows(X: ArrayLike, name: str, owner: str, *, n_features: int | None = 
             estimator=owner,
             ensure_min_samples=0,
         )
-    if n_features is not None and rows.shape[1] != n_features:
-        raise InvalidInputError(
-            f"{name} passed to {owner} has {rows.shape[1]} features, but {n_features} were seen in fit."
-        )
-    if rows.size and (largest := float(max(rows.max(), -rows.min()))) > LARGEST_VALUE:
-        raise InvalidInputError(
-            f"{name} passed to {owner} contains the value {largest:.3g}, too large for a distance "
-            f"(at most {LARGEST_VALUE:g}).\nHint: scale the features, e.g. with StandardScaler."
-        )
-    return rows
+
+
+def _is_plain(X: Any) -> TypeGuard[FloatArray]:
+    """Whether this is an array that scikit-learn would hand back as it is, if only its values are finite.
+
+    What comes from our own hands is, and is checked again at every door: for one row, scikit-learn's look at the many
+    kinds of array that it knows would take longer than all else.
+    """
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.shape[1] > 0
+        and X.dtype in (np.float64, np.float32)
+        and X.flags.c_contiguous
+    )
+
+
+def _largest(rows: FloatArray) -> float:
+    """Largest magnitude; NaN where there is one."""
+    return float(max(rows.max(initial=0.0), -rows.min(initial=0.0)))
 
 
 def check_same_length(first: Any, first_name: str, second: Any, second_name: str, owner: str) -> None:
@@ -202,8 +238,11 @@ def check_proba(
     proba: ArrayLike, name: str, owner: str, *, n_classes: int, n_rows: int | None = None
 ) -> FloatArray:
     """Return probabilities as a float64 array of shape (n, n_classes) whose rows sum to exactly one."""
-    proba = as_plain(proba, name, owner)
-    values = check_array(proba, dtype=np.float64, input_name=name, estimator=owner, ensure_min_samples=0)
+    if _is_plain(proba) and proba.dtype == np.float64 and np.isfinite(_largest(proba)):
+        values = proba
+    else:
+        given = as_plain(proba, name, owner)
+        values = check_array(given, dtype=np.float64, input_name=name, estimator=owner, ensure_min_samples=0)
     if values.shape[1] != n_classes:
         raise InvalidInputError(
             f"{name} passed to {owner} has {values.shape[1]} columns, but there are {n_classes} classes.\n"

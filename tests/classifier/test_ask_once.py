@@ -19,6 +19,7 @@ from sklearn.ensemble import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -157,6 +158,15 @@ def test_a_forest_votes_once(rows, monkeypatch):
     assert counts == {"predict_proba": 1}
 
 
+def test_logistic_regression_is_not_asked_for_labels_that_its_probabilities_tell(rows, monkeypatch):
+    X, y = rows
+    model = TrustedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    counts = counting(monkeypatch, LinearClassifierMixin, ["predict"])
+    labels = model.assess(X).label
+    assert not counts
+    np.testing.assert_array_equal(labels, model.estimator_.predict(X))
+
+
 def test_a_search_over_pipelines_transforms_once(rows):
     X, y = rows
     search = GridSearchCV(Pipeline([("scale", CountedScaler()), ("classify", Counted())]), {}, cv=2)
@@ -174,6 +184,7 @@ CLASSIFIERS = {
     "boosting": GradientBoostingClassifier(n_estimators=2, max_depth=1, random_state=0),
     "exponential loss": GradientBoostingClassifier(loss="exponential", n_estimators=2, random_state=0),
     "histogram boosting": HistGradientBoostingClassifier(max_iter=2, random_state=0),
+    "logistic regression": LogisticRegression(),
     "perceptrons": MLPClassifier((3,), max_iter=3, random_state=0),
     "calibrated": CalibratedClassifierCV(GaussianNB(), cv=2),
     "xgboost": XGBClassifier(n_estimators=2, max_depth=1),
@@ -217,8 +228,9 @@ def test_labels_are_the_classifiers_own_ties_included(name, n_classes):
     [
         GradientBoostingClassifier(n_estimators=1, learning_rate=1e-12, random_state=0),
         HistGradientBoostingClassifier(max_iter=1, learning_rate=1e-12),
+        LogisticRegression(C=1e-12, fit_intercept=False),
     ],
-    ids=["boosting", "histogram boosting"],
+    ids=["boosting", "histogram boosting", "logistic regression"],
 )
 def test_near_ties_are_asked_for(classifier):
     rng = np.random.default_rng(0)

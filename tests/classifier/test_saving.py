@@ -33,6 +33,15 @@ MODELS = {
 }
 
 
+def test_a_model_that_has_been_used_is_saved_as_before(rows, tmp_path):
+    X, y = rows
+    model = TrustedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    model.save(tmp_path / "new.nagg", include_estimator=False)
+    model.assess(X)
+    model.save(tmp_path / "used.nagg", include_estimator=False)
+    assert (tmp_path / "new.nagg").read_bytes() == (tmp_path / "used.nagg").read_bytes()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_equal_bits_after_loading(rows, tmp_path, name):

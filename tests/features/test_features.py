@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
+from scipy.special import ndtri
 from sklearn.exceptions import NotFittedError
 
 import neighboragg
@@ -48,6 +49,31 @@ class TestTamedScores:
 
     def test_a_column_of_nothing(self):
         assert (TamedScores().fit_transform(np.full((4, 1), np.nan)) == 0).all()
+
+    @settings(deadline=None, max_examples=50)
+    @given(
+        arrays(
+            np.float64,
+            (40, 3),
+            elements=st.sampled_from([-2.0, -0.0, 0.5, 1e-310, 7.0, 1e308, -1e308, np.nan]),
+        ),
+        arrays(np.float64, (60, 3), elements=st.floats(allow_nan=True, allow_infinity=True)),
+    )
+    def test_one_row_or_many_give_the_bits_of_interpolation(self, X, new):
+        rows = np.concatenate([new, X, np.nextafter(X, np.inf)])
+        grid = np.linspace(0, 1, 256)
+        with np.errstate(over="ignore", invalid="ignore"):
+            tamed = TamedScores().fit(X)
+            many = tamed.transform(rows)
+            one_by_one = np.concatenate([tamed.transform(row[None]) for row in rows])
+            for j in np.flatnonzero(~tamed.is_binary_):
+                steps = tamed.quantiles_[:, j]
+                last = np.interp(rows[:, j], steps, grid)
+                first = 1.0 - np.interp(-rows[:, j], -steps[::-1], grid)
+                score = ndtri(np.clip(0.5 * (first + last), 1e-6, 1 - 1e-6))
+                expected = np.nan_to_num(np.clip(score, -3, 3) * tamed.weight_[j], nan=0.0)
+                assert many[:, j].tobytes() == expected.tobytes()
+        assert many.tobytes() == one_by_one.tobytes()
 
     def test_many_rows_are_sampled(self):
         X = np.random.default_rng(0).normal(size=(30_000, 1))

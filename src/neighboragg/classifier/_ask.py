@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from neighboragg._base_classifier import gives_vectors, preprocessing_of, unfrozen
+from neighboragg._base_classifier import gives_vectors, preprocessed, preprocessing_of, unfrozen
 from neighboragg._row_selection import take_rows
-from neighboragg._typing import Array, FloatArray
+from neighboragg._typing import Array, FloatArray, IntArray
 
 __all__ = ["Answer", "ask"]
 
@@ -27,6 +27,13 @@ MOST_PROBABLE = {
 SAME_ORDER = {
     ("sklearn.ensemble._gb.GradientBoostingClassifier",) * 2,
     ("sklearn.ensemble._hist_gradient_boosting.gradient_boosting.HistGradientBoostingClassifier",) * 2,
+}
+# The same, but scores depend on the batch in their last bits, so that with a near tie the whole batch is asked for.
+SAME_ORDER_IN_A_BATCH = {
+    (
+        "sklearn.linear_model._base.LinearClassifierMixin",
+        "sklearn.linear_model._logistic.LogisticRegression",
+    ),
 }
 NEAR_TIE = 1e-6
 # Objectives of boosting libraries with which the above holds; None is their default.
@@ -65,10 +72,10 @@ def ask(estimator: Any, X: Any, *, labels: bool = True) -> Answer:
         network = unfrozen(estimator)
         found = network.embed(X)
         return Answer(network.classes_[found.proba.argmax(axis=1)], found.proba, found.stacked)
-    preprocessing = preprocessing_of(estimator)
-    if preprocessing is None:
+    if preprocessing_of(estimator) is None:
         return Answer(*_labels_and_proba(estimator, X, labels), X)
-    inner, inputs = unfrozen(estimator), preprocessing.transform(X)
+    inner = unfrozen(estimator)
+    inputs = preprocessed(inner, X)
     if _defined_in(inner) == PIPELINE:
         return Answer(*_labels_and_proba(inner.steps[-1][1], inputs, labels), inputs)
     return Answer(*_labels_and_proba(inner, X, labels), inputs)
@@ -83,19 +90,26 @@ def _labels_and_proba(estimator: Any, X: Any, labels: bool) -> tuple[Array | Non
     if origin == SEARCH:
         return _labels_and_proba(inner.best_estimator_, X, labels)
     if origin == PIPELINE and len(inner.steps) > 1:
-        return _labels_and_proba(inner.steps[-1][1], inner[:-1].transform(X), labels)
+        return _labels_and_proba(inner.steps[-1][1], preprocessed(inner, X), labels)
     proba = inner.predict_proba(X)
-    if origin in MOST_PROBABLE | SAME_ORDER and _gives_probabilities(inner):
+    if _gives_probabilities(inner):
         said = inner.classes_[proba.argmax(axis=1)]
+        if origin in MOST_PROBABLE or (origin in SAME_ORDER_IN_A_BATCH and not len(_near_ties(proba))):
+            return said, proba
         if origin in SAME_ORDER:
-            first, second = np.sort(proba, axis=1)[:, [-1, -2]].T
-            close = np.flatnonzero(first - second < NEAR_TIE)
+            close = _near_ties(proba)
             if len(close):
                 said[close] = inner.predict(take_rows(X, close))
-        return said, proba
+            return said, proba
     said = np.asarray(inner.predict(X))
     # CatBoost returns a column for more than two classes.
     return (said[:, 0] if said.ndim == 2 and said.shape[1] == 1 else said), proba
+
+
+def _near_ties(proba: FloatArray) -> IntArray:
+    """Rows whose two largest probabilities are so near that rounding may have changed their order."""
+    first, second = np.sort(proba, axis=1)[:, [-1, -2]].T
+    return np.flatnonzero(first - second < NEAR_TIE)
 
 
 def _defined_in(estimator: Any) -> tuple[str, str] | None:

@@ -1,9 +1,10 @@
 """Rows that a model has been fitted on, found again among others by their vectors."""
 
 import warnings
+from functools import cached_property
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtrc
 
 from neighboragg._binomial import upper_limit
 from neighboragg._typing import Array, FloatArray, IntArray
@@ -16,6 +17,8 @@ __all__ = ["FittedRows"]
 TAIL = 1e-3
 # Up to this share of equal rows among those of fit, a row equal to one of them is taken to be that row itself.
 COMMON_COPIES = 0.01
+# Values hashed at a time, so that they stay in cache.
+HASHED_VALUES = 2**15
 
 
 class FittedRows(Stored):
@@ -66,9 +69,13 @@ class FittedRows(Stored):
         return np.where(count > 0, self.positions[chosen], -1)
 
     def _more_than_by_chance(self, n_copies: int, n_rows: int) -> bool:
+        return bool(bdtrc(n_copies - 1, n_rows, self._chance_of_a_copy) < TAIL)
+
+    @cached_property
+    def _chance_of_a_copy(self) -> float:
+        """Largest chance of being a copy that the rows of fit are compatible with."""
         n = len(self.hashes)
-        chance = float(upper_limit(round(self.share_of_copies * n), n, TAIL))
-        return bool(binom.sf(n_copies - 1, n_rows, chance) < TAIL)
+        return float(upper_limit(round(self.share_of_copies * n), n, TAIL))
 
     def _after_load(self) -> None:
         n = len(self.hashes)
@@ -83,12 +90,17 @@ def _row_hashes(vectors: FloatArray) -> Array:
 
     In single precision, so that sums in another order, as in a batch of another size, do not matter.
     """
+    n, width = vectors.shape
+    total = np.empty(n, dtype=np.uint64)
+    place = np.arange(1, width + 1, dtype=np.uint64) << np.uint64(32)
+    step = max(1, HASHED_VALUES // max(1, width))
     with np.errstate(over="ignore"):  # sums wrap around; values beyond single precision are all alike
-        rounded = np.ascontiguousarray(vectors, dtype=np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
-        bits = rounded.view(np.uint32).astype(np.uint64)
-        total = np.zeros(len(bits), dtype=np.uint64)
-        for column in range(bits.shape[1]):
-            total += _mixed(bits[:, column] + (np.uint64(column + 1) << np.uint64(32)))
+        for start in range(0, n, step):
+            part = slice(start, start + step)
+            rounded = np.ascontiguousarray(vectors[part], dtype=np.float32) + np.float32(
+                0.0
+            )  # -0.0 becomes 0.0
+            total[part] = _mixed(rounded.view(np.uint32) + place).sum(axis=1)
     return total.view(np.int64)
 
 

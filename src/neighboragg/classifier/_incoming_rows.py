@@ -3,12 +3,14 @@
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted, validate_data
+import numpy as np
+from sklearn.utils.validation import validate_data
 
 from neighboragg._base_classifier import gives_vectors, preprocessing_of
-from neighboragg._inputs import needs_numbers, refusal_explained
+from neighboragg._inputs import is_frame, needs_numbers, refusal_explained
 from neighboragg._row_selection import as_rows
 from neighboragg._typing import FloatArray
+from neighboragg._validation import check_fitted
 from neighboragg.classifier._ask import ask
 from neighboragg.features import Vectorizer
 
@@ -23,7 +25,7 @@ class IncomingRows:
     _vectorizer: Vectorizer
 
     def _check_rows(self, X: Any) -> Any:
-        check_is_fitted(self, "method_")
+        check_fitted(self, "method_")
         return self._check_columns(X)
 
     def _as_rows(self, X: Any) -> Any:
@@ -41,8 +43,21 @@ class IncomingRows:
         if gives_vectors(self.estimator):
             return X
         X = self._as_rows(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        if not self._has_columns_of_fit(X):
+            validate_data(self, X, reset=False, skip_check_array=True)
         return X
+
+    def _has_columns_of_fit(self, X: Any) -> bool:
+        """Whether columns are plainly those of fit; if not, scikit-learn says what is wrong, or that nothing is."""
+        names = getattr(self, "feature_names_in_", None)
+        if is_frame(X):
+            return names is not None and list(X.columns) == names.tolist()
+        return (
+            names is None
+            and type(X) is np.ndarray
+            and X.ndim == 2
+            and X.shape[1] == getattr(self, "n_features_in_", None)
+        )
 
     def _ask(self, X: Any, *, labels: bool) -> tuple[Any, FloatArray, FloatArray]:
         """Labels (None unless wanted), probabilities and vectors of new rows."""

@@ -6,10 +6,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import TruncatedSVD
-from sklearn.utils.validation import check_is_fitted
 
 from neighboragg._typing import Array, FloatArray
-from neighboragg._validation import check_integer
+from neighboragg._validation import check_fitted, check_integer
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.features._columns import as_numbers, as_strings, column_kind, is_texts, read_columns
 from neighboragg.features._taming import TamedScores
@@ -162,9 +161,11 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         -------
         rows : RowVectors
         """
-        check_is_fitted(self)
+        check_fitted(self, "n_features_in_")
         if self.svd_ is not None:
             return RowVectors(self.svd_.transform(X), None)
+        if set(self.kinds_) == {"number"} and _is_numeric(X) and X.shape[1] == self.n_features_in_:
+            return self._represent([], X.astype(np.float64))
         columns = read_columns(X)
         if len(columns) != self.n_features_in_:
             raise InvalidInputError(
@@ -180,7 +181,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         return np.column_stack(numeric) if numeric else np.empty((n, 0))
 
     def _represent(self, columns: list[Array], numbers: FloatArray) -> RowVectors:
-        parts = [self.tamed_.transform(numbers)]
+        parts = [self.tamed_.scores_of(numbers)]
         if self.missing_.any():
             parts.append(np.isnan(numbers[:, self.missing_]).astype(np.float64))
         for j, categories in self.categories_.items():
@@ -190,6 +191,11 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         parts += [TEXT_WEIGHT * texts.vectors_of(terms[j]) for j, texts in self.texts_.items()]
         together = sparse.csr_array(sparse.hstack(list(terms.values()))) if terms else None
         return RowVectors(np.hstack(parts), together)
+
+
+def _is_numeric(X: Any) -> bool:
+    """Whether this is an array of numbers, with nothing to find out about its columns."""
+    return type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "biuf"
 
 
 def _most_frequent(values: Array, most: int) -> list[str]:

@@ -5,16 +5,19 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from neighboragg._typing import Array, FloatArray
+from neighboragg._validation import check_fitted
 from neighboragg.persistence import Savable
 
 __all__ = ["TamedScores"]
 
 N_QUANTILES = 256
+GRID = np.linspace(0, 1, N_QUANTILES)
 LARGEST_SAMPLE = 20_000  # rows from which quantiles are taken
 CLIP = 3.0
+# Up to so many comparisons, all values are compared with all quantiles of their columns at once.
+COMPARED_ELEMENTS = 2**17
 
 
 class TamedScores(Savable, TransformerMixin, BaseEstimator):
@@ -99,22 +102,59 @@ class TamedScores(Savable, TransformerMixin, BaseEstimator):
         -------
         scores : ndarray of shape (n, n_features)
         """
-        check_is_fitted(self)
-        X = np.asarray(X, dtype=np.float64)
+        check_fitted(self, "n_features_in_")
+        return self.scores_of(np.asarray(X, dtype=np.float64))
+
+    def scores_of(self, X: FloatArray) -> FloatArray:
+        """What :meth:`transform` gives, as an array and without the detour by which scikit-learn makes frames of it.
+
+        Parameters
+        ----------
+        X : ndarray of float64 of shape (n, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n, n_features)
+        """
         scores = np.empty(X.shape)
-        grid = np.linspace(0, 1, N_QUANTILES)
-        for j in range(X.shape[1]):
-            column = X[:, j]
-            if self.is_binary_[j]:
-                scores[:, j] = (column - self.low_[j]) / self.spread_[j] * self.binary_weight_
-            else:
-                quantiles = self.quantiles_[:, j]
-                # Interpolating from both ends gives tied quantiles their first and last rank; take the middle.
-                last = np.interp(column, quantiles, grid)
-                first = 1.0 - np.interp(-column, -quantiles[::-1], grid)
-                rank = np.clip(0.5 * (first + last), 1e-6, 1 - 1e-6)
-                scores[:, j] = np.clip(ndtri(rank), -CLIP, CLIP) * self.weight_[j]
+        binary, numeric = np.flatnonzero(self.is_binary_), np.flatnonzero(~self.is_binary_)
+        scores[:, binary] = (X[:, binary] - self.low_[binary]) / self.spread_[binary] * self.binary_weight_
+        # Few rows all at once, as most of the time is in the calls; many column by column.
+        few = X.size * 2 * N_QUANTILES <= COMPARED_ELEMENTS
+        for j in (numeric,) if few else numeric[:, None]:
+            ranks = np.clip(_middle_ranks(X[:, j], self.quantiles_[:, j]), 1e-6, 1 - 1e-6)
+            scores[:, j] = np.clip(ndtri(ranks), -CLIP, CLIP) * self.weight_[j]
         return np.nan_to_num(scores, nan=0.0)
+
+
+def _middle_ranks(X: FloatArray, quantiles: FloatArray) -> FloatArray:
+    """Where values stand among the ascending quantiles of their column, from 0 to 1; NaN for NaN.
+
+    Interpolating from both ends gives tied quantiles their first and last rank; they get the middle.
+    """
+    d = X.shape[1]
+    both, steps = np.hstack([X, -X]), np.hstack([quantiles, -quantiles[::-1]])
+    if both.size * len(steps) <= COMPARED_ELEMENTS:
+        found = _interpolated(both, steps)
+    else:
+        found = np.column_stack([np.interp(both[:, j], steps[:, j], GRID) for j in range(2 * d)])
+    return np.asarray(0.5 * ((1.0 - found[:, d:]) + found[:, :d]))
+
+
+def _interpolated(X: FloatArray, steps: FloatArray) -> FloatArray:
+    """``np.interp`` of each column in its own ascending steps, bit by bit; for one row most of that is calls."""
+    last, columns = len(steps) - 1, np.arange(steps.shape[1])
+    position = (steps <= X[:, None]).sum(axis=1) - 1
+    low = np.minimum(np.maximum(position, 0), last - 1)
+    left, right, start, end = steps[low, columns], steps[low + 1, columns], GRID[low], GRID[low + 1]
+    with np.errstate(all="ignore"):  # steps may be equal or huge; interp says nothing of it either
+        slope = (end - start) / (right - left)
+        found = slope * (X - left) + start
+        found = np.where(np.isnan(found), slope * (X - right) + end, found)
+    found = np.where(left == X, start, found)
+    found[position < 0] = 0.0
+    found[position == last] = 1.0
+    return np.where(np.isnan(X), X, found)
 
 
 def _is_binary(column: FloatArray) -> bool:

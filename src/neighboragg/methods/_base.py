@@ -6,10 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._validation import (
+    check_fitted,
     check_labels,
     check_proba,
     check_rows,
@@ -234,7 +234,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
         return given
 
     def _check_query(self, X: ArrayLike, proba: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        check_is_fitted(self)
+        check_fitted(self, "n_features_in_")
         owner = type(self).__name__
         rows = self._check_vectors(X, "X", n_features=self.n_features_in_)
         return rows, check_proba(proba, "proba", owner, n_classes=len(self.classes_), n_rows=len(rows))

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from neighboragg._typing import BoolArray, FloatArray, IntArray
 from neighboragg.persistence import Stored, require
 
-__all__ = ["FAMILIAR", "Familiarity", "compared_classes", "discounted", "p_values", "strangeness"]
+__all__ = ["FAMILIAR", "Familiarity", "compared_classes", "discounted", "strangeness"]
 
 N_NEAREST = 5
 # A predicted class with this many rows, the one in question included, is compared with its own rows only: as many as
@@ -75,34 +76,6 @@ def compared_classes(counts: IntArray, predicted: int) -> BoolArray:
     return np.asarray(groups == groups[predicted])
 
 
-def p_values(
-    values: FloatArray, predicted: IntArray, seen_values: FloatArray, seen_predicted: IntArray, n_classes: int
-) -> FloatArray:
-    """Share of the calibration rows, the new one included, that are at least as strange as each new row.
-
-    Parameters
-    ----------
-    values, predicted : ndarray of shape (n,)
-        Strangeness and predicted class of new rows.
-    seen_values, seen_predicted : ndarray of shape (m,)
-        The same of calibration rows.
-    n_classes : int
-
-    Returns
-    -------
-    p_values : ndarray of shape (n,)
-        (1 + #{seen ≥ new}) / (1 + #seen), over the calibration rows that the new row is compared with.
-    """
-    counts = np.bincount(seen_predicted, minlength=n_classes)
-    found = np.empty(len(values))
-    for c in np.unique(predicted):
-        seen = np.sort(seen_values[compared_classes(counts, c)[seen_predicted]])
-        rows = predicted == c
-        at_least = len(seen) - np.searchsorted(seen, values[rows], side="left")
-        found[rows] = (1.0 + at_least) / (1.0 + len(seen))
-    return found
-
-
 def discounted(trust: FloatArray, familiarity: FloatArray) -> FloatArray:
     """Trust in every class, less for unfamiliar rows: t · min(1, p / 0.1)^½.
 
@@ -138,14 +111,46 @@ class Familiarity(Stored):
     n_classes: int
 
     def of(self, values: FloatArray, predicted: IntArray) -> FloatArray:
-        """P-values of new rows, given their strangeness and most probable class."""
-        return p_values(values, predicted, self.strangeness, self.predicted, self.n_classes)
+        """P-values of new rows: the share of the rows compared, the new one included, that are at least as strange.
+
+        Parameters
+        ----------
+        values, predicted : ndarray of shape (n,)
+            Strangeness and most probable class of the new rows.
+
+        Returns
+        -------
+        p_values : ndarray of shape (n,)
+            (1 + #{seen ≥ new}) / (1 + #seen), over the validation rows that the new row is compared with.
+        """
+        found = np.empty(len(values))
+        for c in set(predicted.tolist()):
+            seen, rows = self._compared_with(c), predicted == c
+            at_least = len(seen) - seen.searchsorted(values[rows], side="left")
+            found[rows] = (1.0 + at_least) / (1.0 + len(seen))
+        return found
 
     def least(self) -> FloatArray:
         """The smallest p-value that a row of each predicted class can get, shape (n_classes,)."""
-        counts = np.bincount(self.predicted, minlength=self.n_classes)
-        compared = [counts[compared_classes(counts, c)].sum() for c in range(self.n_classes)]
+        compared = [self._counts[compared_classes(self._counts, c)].sum() for c in range(self.n_classes)]
         return 1.0 / (1.0 + np.array(compared))
+
+    @cached_property
+    def _counts(self) -> IntArray:
+        return np.bincount(self.predicted, minlength=self.n_classes)
+
+    @cached_property
+    def _ascending(self) -> dict[bytes, FloatArray]:
+        """Strangeness of validation rows in ascending order, by the classes that they are of."""
+        return {}
+
+    def _compared_with(self, predicted: int) -> FloatArray:
+        """Ascending strangeness of the validation rows that a row of a predicted class is compared with."""
+        compared = compared_classes(self._counts, predicted)
+        name = compared.tobytes()
+        if name not in self._ascending:
+            self._ascending[name] = np.sort(self.strangeness[compared[self.predicted]])
+        return self._ascending[name]
 
     def _after_load(self) -> None:
         m = len(self.strangeness)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh
@@ -86,7 +87,8 @@ class KernelRidge(Stored):
         scores = np.empty((len(X), len(self.prior)))
         with ONE_THREAD:
             for rows in _blocks(X, len(self.landmarks)):
-                near = laplace_kernel(self.space.apply(X[rows]), self.landmarks, self.width)
+                mapped = self.space.apply(X[rows])
+                near = laplace_kernel(mapped, self.landmarks, self.width, self._squared_lengths)
                 found = near @ self.coefficients
                 own = own_codes[rows] >= 0
                 if own.any():
@@ -95,6 +97,11 @@ class KernelRidge(Stored):
                     found[own] = without_itself(found[own], leverage, target)
                 scores[rows] = found
         return as_probabilities(self.prior + scores)
+
+    @cached_property
+    def _squared_lengths(self) -> FloatArray:
+        """Of the landmarks, which are many beside one row."""
+        return squared_lengths(self.landmarks)
 
 
 def fit_kernel_ridge(
@@ -212,21 +219,31 @@ def principal_axes(rows: FloatArray, n_axes: int) -> FloatArray:
     return np.asarray(np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][:n_axes].T)
 
 
-def laplace_kernel(A: FloatArray, B: FloatArray, width: float) -> FloatArray:
+def laplace_kernel(
+    A: FloatArray, B: FloatArray, width: float, lengths_of_b: FloatArray | None = None
+) -> FloatArray:
     """exp(−r / width) for every pair of rows."""
-    exponents = distances_between(A, B)
+    exponents = distances_between(A, B, lengths_of_b)
     exponents /= -width
     return np.exp(exponents, out=exponents)
 
 
-def distances_between(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Distances between all pairs of rows, none below :data:`SMALLEST_DISTANCE` or so."""
+def distances_between(A: FloatArray, B: FloatArray, lengths_of_b: FloatArray | None = None) -> FloatArray:
+    """Distances between all pairs of rows, none below :data:`SMALLEST_DISTANCE` or so.
+
+    The squared lengths of the rows of `B` can be given, where they are known.
+    """
     squared = (-2 * A) @ B.T
-    squared += (A**2).sum(axis=1)[:, None]
-    squared += (B**2).sum(axis=1)
+    squared += squared_lengths(A)[:, None]
+    squared += squared_lengths(B) if lengths_of_b is None else lengths_of_b
     np.maximum(squared, 0, out=squared)
     squared += SMALLEST_DISTANCE**2
     return np.sqrt(squared, out=squared)
+
+
+def squared_lengths(rows: FloatArray) -> FloatArray:
+    """|x|² of every row."""
+    return np.asarray((rows**2).sum(axis=1))
 
 
 def one_hot(codes: IntArray, prior: FloatArray) -> FloatArray:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
+from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
-from neighboragg._validation import check_choice, check_integer, check_real
+from neighboragg._validation import check_choice, check_fitted, check_integer, check_real
 from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData
@@ -163,7 +163,7 @@ class NeighborAgg(ReferenceSearch):
         distances, indices : ndarray of shape (n, n_classes, n_neighbors)
             Indices count the training rows first, then the validation rows; missing ones are (inf, -1).
         """
-        check_is_fitted(self)
+        check_fitted(self, "n_features_in_")
         name = check_choice(view or next(iter(self.views_)), "view", type(self).__name__, choices=self.views_)
         rows = self._check_vectors(X, "X", n_features=self.n_features_in_)
         distances, found = self.indexes_[name].kneighbors(self._mapped(name, rows), n_neighbors)
@@ -234,10 +234,11 @@ class NeighborAgg(ReferenceSearch):
         rows, values = self._check_query(X, proba)
         own = np.full(len(rows), -1) if left_out is None else left_out
         trust, familiarity = np.empty_like(values), np.empty(len(rows))
-        for part in self._parts(len(rows)):
-            evidence = self._evidence(rows[part], values[part], own[part])
-            familiarity[part] = self._familiarity(rows[part], evidence, own[part])
-            trust[part] = self._shifted(self.aggregator_.predict_trust(evidence), familiarity[part])
+        with ONE_THREAD:  # once for all searches and opinions
+            for part in self._parts(len(rows)):
+                evidence = self._evidence(rows[part], values[part], own[part])
+                familiarity[part] = self._familiarity(rows[part], evidence, own[part])
+                trust[part] = self._shifted(self.aggregator_.predict_trust(evidence), familiarity[part])
         return trust, familiarity
 
     def explain(

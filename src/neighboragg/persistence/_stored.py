@@ -1,5 +1,6 @@
 """What can be saved: classes that say so by deriving from `Stored`."""
 
+from functools import cached_property
 from typing import Any
 
 from sklearn.frozen import FrozenEstimator
@@ -28,8 +29,15 @@ class Stored:
             KINDS[cls.__name__] = cls
 
     def _saved_state(self) -> dict[str, Any]:
-        """Attributes to save; override it to leave out what cannot be stored, or need not be."""
-        return vars(self)
+        """Attributes to save; override it to leave out what cannot be stored, or need not be.
+
+        Cached properties are not among them: they are made again when they are asked for.
+        """
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not isinstance(getattr(type(self), name, None), cached_property)
+        }
 
     def _after_load(self) -> None:
         """Check attributes that came from a file with :func:`require`, and make those that were left out."""
