@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --quiet
 
-.PHONY: demo test test-torch check browser bench clean
+.PHONY: demo test test-torch test-pure kernel check browser bench clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -17,7 +17,9 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@$(PIP) --editable ".[cli]"
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
+KERNEL := src/neighboragg/neighbors/_kernel
+
+$(VENV)/.dev: pyproject.toml hatch_build.py tools/build_kernel.py $(KERNEL)/search.cpp | $(BIN)/python
 	@$(PIP) --editable ".[all]" --group dev
 	@touch $@ $(VENV)/.demo
 
@@ -31,6 +33,18 @@ test: check browser
 test-torch: $(VENV)/.torch
 	@$(BIN)/python -m pytest -n auto tests/torch_networks src/neighboragg/torch src/neighboragg/bench/images \
 	  --cov=src/neighboragg/torch --cov=src/neighboragg/bench/images --cov-branch --cov-config=/dev/null --cov-fail-under=95 --cov-report=term
+
+# The search compiled again, in place; an installation does so as well.
+kernel:
+	@$(PYTHON) tools/build_kernel.py > /dev/null
+
+# As it is installed where there is no compiler: the search is NumPy's, and its results are the same.
+test-pure: $(VENV)/.dev
+	@rm -rf $(VENV)/pure
+	@CXX=/bin/false $(PIP) --no-deps --target $(VENV)/pure .
+	@PYTHONPATH=$(VENV)/pure $(BIN)/python -c 'from neighboragg.neighbors import kernel_in_use as k; assert k().name == "numpy", k()'
+	@PYTHONPATH=$(VENV)/pure $(BIN)/python -m pytest -n auto tests/neighbors
+	@PYTHONPATH=$(VENV)/pure $(BIN)/python -m pytest -n auto -m "not slow" tests/methods tests/classifier tests/mislabel tests/persistence
 
 $(VENV)/.torch: $(VENV)/.dev
 	@echo "Installing PyTorch ..."
@@ -46,8 +60,8 @@ browser:
 	  || echo "No chromium found: the browser tests will be skipped."
 
 check: $(VENV)/.dev
-	@$(BIN)/ruff check --quiet src tests benchmarks docs tools
-	@$(BIN)/ruff format --quiet --check src tests benchmarks docs tools
+	@$(BIN)/ruff check --quiet src tests benchmarks docs tools hatch_build.py
+	@$(BIN)/ruff format --quiet --check src tests benchmarks docs tools hatch_build.py
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 

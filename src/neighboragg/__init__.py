@@ -5,6 +5,7 @@ Trust scores for any trained classifier, from its nearest training rows in every
 
 from neighboragg._load import load
 from neighboragg._public import publish as _publish
+from neighboragg._show_versions import show_versions
 from neighboragg.classifier import Assessment, TrustedClassifier
 from neighboragg.methods import NeighborAgg
 from neighboragg.mislabel import MislabelDetector, find_mislabeled
@@ -20,6 +21,7 @@ __all__ = [
     "TrustedClassifier",
     "find_mislabeled",
     "load",
+    "show_versions",
 ]
 
 _publish(globals())

@@ -15,6 +15,7 @@ __all__ = [
     "NeighborAggError",
     "NotCalibratedError",
     "NotNumericError",
+    "SlowSearchWarning",
     "TrustWarning",
     "UntrustedTypeError",
 ]
@@ -62,3 +63,7 @@ class TrustWarning(UserWarning):
 
 class FittedRowsWarning(TrustWarning):
     """Rows are judged that the model was fitted on, and so look better than new rows do."""
+
+
+class SlowSearchWarning(UserWarning):
+    """A large search runs without the compiled kernel; its results are the same."""

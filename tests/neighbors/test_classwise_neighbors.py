@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_distances
 
 import neighboragg
-from neighboragg.neighbors import ClasswiseNeighbors, _exact
+from neighboragg.neighbors import ClasswiseNeighbors, _numpy_search
 
 # Sums of a few small integers are exact in double precision: ties are ties, and the order by id is decided.
 EXACT_KINDS = ("duplicates", "lattice", "constant")
@@ -139,11 +139,12 @@ def test_equal_bits_for_single_rows_copies_and_blocking(n_features, metric, monk
             assert_same_bits(fitted.kneighbors(queries.astype(dtype)), expected)
     assert_same_bits(index.kneighbors(np.asfortranarray(queries)), expected)
     assert_same_bits(index.kneighbors(queries.tolist()), expected)
-    # Memory limits of the implementation decide on blocks of the work, not on its result.
+    # Memory limits of NumPy's search decide on blocks of the work, not on its result.
+    monkeypatch.setenv("NEIGHBORAGG_KERNEL", "numpy")
     for panel, product, cache in ((1, 1, 1), (37, 300, 64), (10**6, 10**7, 10**7)):
-        monkeypatch.setattr(_exact, "PANEL_ROWS", panel)
-        monkeypatch.setattr(_exact, "PRODUCT_ELEMENTS", product)
-        monkeypatch.setattr(_exact, "CACHE_ELEMENTS", cache)
+        monkeypatch.setattr(_numpy_search, "PANEL_ROWS", panel)
+        monkeypatch.setattr(_numpy_search, "PRODUCT_ELEMENTS", product)
+        monkeypatch.setattr(_numpy_search, "CACHE_ELEMENTS", cache)
         assert_same_bits(index.kneighbors(queries), expected)
 
 

@@ -1,6 +1,6 @@
 """The K nearest reference rows in every class."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Self
@@ -21,13 +21,16 @@ from neighboragg._validation import (
     encode_labels,
 )
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.neighbors._exact import Queries, Reference
+from neighboragg.neighbors._kernel import can_search, kernel_in_use, search_compiled, warn_if_slow
+from neighboragg.neighbors._numpy_search import search_with_numpy
+from neighboragg.neighbors._reference import Reference
 from neighboragg.persistence import Savable, require
 
 __all__ = ["ClasswiseNeighbors"]
 
 METRICS = ("cosine", "euclidean")
 BATCH_ROWS = 2048
+TILE_ROWS = 32  # queries that the compiled search takes together; batches are whole numbers of it
 
 
 class ClasswiseNeighbors(Savable, BaseEstimator):
@@ -58,10 +61,11 @@ class ClasswiseNeighbors(Savable, BaseEstimator):
 
     Notes
     -----
-    Results are a function of the data alone: equal bits for any `batch_size` and `n_jobs`, and for float32
-    and float64 copies of the same values. Candidates come from a matrix product in single precision, their
-    distances are recomputed by direct difference in double precision, ties are ordered by row id, and a
-    rounding-error bound certifies that no neighbor was missed.
+    Results are a function of the data alone: equal bits for any `batch_size` and `n_jobs`, for float32 and
+    float64 copies of the same values, on any processor, and whether the search is compiled or NumPy's
+    (:func:`neighboragg.show_versions` says which). Candidates come from a product in single precision, their
+    distances are recomputed by direct difference in double precision in a defined order of summation, ties
+    are ordered by row id, and a rounding-error bound certifies that no neighbor was missed.
 
     Examples
     --------
@@ -186,36 +190,42 @@ class ClasswiseNeighbors(Savable, BaseEstimator):
     ) -> tuple[FloatArray, IntArray]:
         shape = (len(queries), len(self.classes_), k)
         distances, indices = np.empty(shape), np.empty(shape, dtype=np.int64)
-        n_jobs = _n_threads(self.n_jobs)
-        work = partial(self._search_batch, queries, excluded, distances, indices)
-        batches = list(self._batches(len(queries), n_jobs))
-        # Jobs are threads of ours, each with a product of its own; those of the product itself would compete.
-        with ONE_THREAD:
-            if min(n_jobs, len(batches)) <= 1:
-                for batch in batches:
-                    work(batch)
-            else:
-                with ThreadPoolExecutor(n_jobs) as pool:
-                    list(pool.map(work, batches))
+        reference = self._reference
+        hidden = None if excluded is None else reference.positions_of(excluded)
+        kernel = kernel_in_use()
+        library = kernel.library if can_search(reference, k) else None
+        search = search_with_numpy if library is None else partial(search_compiled, library)
+
+        def work(batch: slice) -> None:
+            own = None if hidden is None else hidden[batch]
+            search(reference, queries[batch], own, distances[batch], indices[batch])
+
+        if library is not None:
+            self._in_batches(work, len(queries))
+        else:
+            warn_if_slow(kernel, reference, len(queries))
+            # Jobs are threads of ours, each with a product of its own; those of the product itself would compete.
+            with ONE_THREAD:
+                self._in_batches(work, len(queries))
         return (distances**2 / 2.0 if self.metric == "cosine" else distances), indices
 
-    def _search_batch(
-        self,
-        queries: FloatArray,
-        excluded: IntArray | None,
-        distances: FloatArray,
-        indices: IntArray,
-        batch: slice,
-    ) -> None:
-        excluded_here = None if excluded is None else excluded[batch]
-        part = Queries.of(queries[batch], self._reference.frame)
-        self._reference.nearest(part, distances[batch], indices[batch], excluded_here)
+    def _in_batches(self, work: Callable[[slice], None], n: int) -> None:
+        """Call `work` with slices of n queries, on as many threads as there are jobs."""
+        n_jobs = _n_threads(self.n_jobs) if n > 1 else 1
+        batches = list(self._batches(n, n_jobs))
+        if min(n_jobs, len(batches)) <= 1:
+            for batch in batches:
+                work(batch)
+        else:
+            with ThreadPoolExecutor(n_jobs) as pool:
+                list(pool.map(work, batches))
 
     def _batches(self, n: int, n_jobs: int) -> Iterator[slice]:
         """Consecutive slices, at most a batch long and, if not given, a whole number of rounds for the jobs."""
         if self.batch_size is None:
             rounds = max(1, round(n / (BATCH_ROWS * n_jobs)))
             size = max(1, -(-n // (rounds * n_jobs)))
+            size = -(-size // TILE_ROWS) * TILE_ROWS
         else:
             size = check_integer(self.batch_size, "batch_size", type(self).__name__, minimum=1)
         return (slice(start, start + size) for start in range(0, n, size))

@@ -65,9 +65,8 @@ class StreamedNeighbors(Savable, BaseEstimator):
     Notes
     -----
     Every block is searched by :class:`ClasswiseNeighbors`, and what was found is merged by distance, then row id. A
-    distance depends on its two rows alone, so that distances have the bits that a search in memory gives, for any size
-    of blocks. So have the ids, but for rows whose squared distances differ in the last bit and whose distances do not:
-    in memory the smaller square comes first, here the smaller id.
+    distance depends on its two rows alone, and a search in memory has the same order, so that results have the bits
+    that it gives, for any size of blocks.
 
     `fit` reads no rows, so that values which are not finite are noticed by a search. Every search reads all rows once:
     ask for many queries at a time. Labels are held in memory.

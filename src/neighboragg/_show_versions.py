@@ -1,0 +1,55 @@
+"""What a report of a defect should hold: versions, the machine, and which search is in use."""
+
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+from neighboragg.exceptions import InvalidParameterError
+from neighboragg.neighbors import kernel_in_use
+
+__all__ = ["show_versions"]
+
+PACKAGES = (
+    "neighboragg", "numpy", "scipy", "scikit-learn", "joblib", "safetensors", "threadpoolctl", "pandas", "pyarrow",
+    "matplotlib", "skops", "torch",
+)  # fmt: skip
+
+
+def show_versions() -> None:
+    """Print the versions of neighboragg and what it builds on, the machine, and which search is in use and why.
+
+    The search is compiled for AVX-512, AVX2 or any processor (``avx512``, ``avx2``, ``baseline``), or is NumPy's
+    (``numpy``) where there was no compiler when neighboragg was installed. Results are the same. The environment
+    variable ``NEIGHBORAGG_KERNEL`` chooses one of these names.
+
+    Examples
+    --------
+    >>> import neighboragg
+    >>> neighboragg.show_versions()  # doctest: +ELLIPSIS
+    python        ...
+    neighboragg   ...
+    """
+    versions = {
+        "python": platform.python_version(),
+        **{name: _version(name) for name in PACKAGES},
+        "machine": f"{platform.platform()}, {os.cpu_count()} processors",
+        "search": _search(),
+    }
+    width = max(map(len, versions)) + 1
+    sys.stdout.write("".join(f"{name:<{width}}{value}\n" for name, value in versions.items()))
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _search() -> str:
+    try:
+        kernel = kernel_in_use()
+    except InvalidParameterError as error:
+        return f"none: {error}"
+    return f"{kernel.name}: {kernel.reason}"

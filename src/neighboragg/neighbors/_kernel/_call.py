@@ -1,0 +1,107 @@
+"""Calls the compiled search; ctypes releases the interpreter's lock meanwhile."""
+
+import ctypes
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg.neighbors._reference import Reference
+
+__all__ = ["LARGEST_K", "can_search", "search_compiled"]
+
+LARGEST_K = 64  # the compiled search has the same number
+LARGEST_SIZE = 2**31 - 2**10  # positions are 32-bit there
+
+POINTER, INTEGER = ctypes.c_void_p, ctypes.c_int64
+
+
+class Index(ctypes.Structure):
+    """The reference rows as the compiled search knows them; see the structure of that name there."""
+
+    _fields_ = (
+        ("n_rows", INTEGER),
+        ("n_features", INTEGER),
+        ("n_classes", INTEGER),
+        ("is_double", INTEGER),
+        ("rows", POINTER),
+        ("table", POINTER),
+        ("ids", POINTER),
+        ("starts", POINTER),
+        ("center", POINTER),
+        ("scale", ctypes.c_double),
+    )
+
+
+class Prepared(NamedTuple):
+    """An index, and the arrays that it points to."""
+
+    structure: Index
+    address: int
+    arrays: tuple[Array, ...]
+
+
+# Pointers belong to a process: they are neither pickled nor saved with the rows they point to.
+_prepared: "WeakKeyDictionary[Reference, Prepared]" = WeakKeyDictionary()
+
+
+def can_search(reference: Reference, k: int) -> bool:
+    """Whether the compiled search is made for so many neighbors and rows."""
+    return k <= LARGEST_K and len(reference.rows) < LARGEST_SIZE
+
+
+def search_compiled(
+    library: ctypes.CDLL,
+    reference: Reference,
+    rows: FloatArray,
+    hidden: IntArray | None,
+    distances: FloatArray,
+    ids: IntArray,
+) -> int:
+    """Fill `distances` and `ids`, each (n, C, K), with the nearest rows of each class by (distance, id).
+
+    `hidden` holds the position of the reference row that each query must not find, -1 for none. Returns for how
+    many pairs of a query and a class the first candidates were not certain.
+    """
+    prepared = _prepared.get(reference)
+    if prepared is None:
+        prepared = _prepared[reference] = _prepare(reference)
+    n, _, k = distances.shape
+    queries = np.ascontiguousarray(rows, dtype=np.float64)
+    own = None if hidden is None else np.ascontiguousarray(hidden, dtype=np.int64)
+    n_widened = library.neighboragg_search(
+        prepared.address,
+        n,
+        queries.ctypes.data,
+        None if own is None else own.ctypes.data,
+        k,
+        distances.ctypes.data,
+        ids.ctypes.data,
+    )
+    if n_widened < 0:
+        raise MemoryError(f"No memory to search {n} rows for {k} neighbors in each class.")
+    return int(n_widened)
+
+
+def _prepare(reference: Reference) -> Prepared:
+    # Arrays mapped from a file may begin anywhere; the others are used as they are.
+    rows, table = (np.require(array, requirements=["C", "A"]) for array in (reference.rows, reference.table))
+    ids, starts = (
+        np.require(array, dtype=np.int64, requirements=["C", "A"])
+        for array in (reference.ids, reference.starts)
+    )
+    center = np.require(reference.frame.center, dtype=np.float64, requirements=["C", "A"])
+    index = Index(
+        len(rows),
+        rows.shape[1],
+        len(starts) - 1,
+        rows.dtype == np.float64,
+        rows.ctypes.data,
+        table.ctypes.data,
+        ids.ctypes.data,
+        starts.ctypes.data,
+        center.ctypes.data,
+        reference.frame.scale,
+    )
+    return Prepared(index, ctypes.addressof(index), (rows, table, ids, starts, center))

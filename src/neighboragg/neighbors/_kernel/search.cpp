@@ -1,0 +1,637 @@
+// The exact nearest rows of every class.
+//
+// A product in single precision is fast and wrong in the last digits; distances in double precision are right and
+// slow. So the product only proposes, and what it proposes is proved. For a panel of reference rows and a tile of
+// queries, both of which stay in cache:
+//
+//   1. product      approximate[row][query] = |y|² - 2 x·y, the squared distance less |x|², which is the same for all
+//                   rows; one fused multiply-add for each feature, many rows and queries held in registers.
+//   2. selection    the smallest values of every query so far, as sorted lists; one vector holds the same place in the
+//                   lists of several queries, so that one pass inserts a value into all of them.
+//   3. refinement   when a class is complete: distances of the proposed rows by direct difference in double precision,
+//                   in one defined order of summation (see `squared`), which NumPy and every processor repeat bit by
+//                   bit; ordered by (distance, id).
+//   4. certificate  a bound on the rounding errors of the product: if the first value that was not proposed is larger
+//                   than the K-th neighbor's by more than that, no other row can be as near (see `limit_of`).
+//   5. widening     otherwise (ties, copies, extreme values): every row of the class that the bound cannot exclude is
+//                   refined.
+//
+// So the result is a function of the data alone: not of the processor, the tile, the panel, the number of queries in a
+// call or of threads. A single query takes the same steps with vectors across rows instead of queries.
+//
+// The file is compiled once for each instruction set, each time into a library of its own; vectors are those of GCC and
+// Clang, as wide as the set allows. Nothing here calls another library but for memory, and no state outlives a call.
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#if defined(_WIN32)
+#define EXPORT extern "C" __declspec(dllexport)
+#else
+#define EXPORT extern "C" __attribute__((visibility("default")))
+#endif
+
+namespace {
+
+typedef int64_t i64;
+
+#if defined(__AVX512F__)
+constexpr int LANES = 16, TILE_ROWS = 12;
+#elif defined(__AVX2__)
+constexpr int LANES = 8, TILE_ROWS = 6;
+#else
+constexpr int LANES = 4, TILE_ROWS = 6;
+#endif
+constexpr int TILE_VECTORS = 2;  // with TILE_ROWS: as many sums as registers, less those for the factors
+constexpr int DOUBLE_LANES = LANES / 2;
+constexpr int STRIP = LANES < 8 ? LANES : 8;  // rows in a vector where a vector holds rows
+
+constexpr int QUERIES = 32;     // of a tile
+constexpr int ROWS = 24;        // of a block of the table, which is stored feature by feature
+constexpr int CHUNK = 256;      // features summed at most before they are added up: shorter sums have smaller errors
+constexpr int MANY_FEATURES = 128;  // beyond it, two more candidates are kept
+constexpr int LARGEST_K = 64;   // beyond it, inserting into sorted lists is no longer the way
+constexpr int SPARE = 8;        // how much longer than K a list may be
+constexpr int FEW = 8;          // up to this many queries are searched one by one, as a tile would be mostly empty
+
+constexpr double UNIT_ROUNDOFF = 0x1p-24;
+constexpr double SMALLEST_SINGLE = 0x1p-126;
+constexpr double LARGEST_SINGLE = 1e15;  // sums of squares stay finite in single precision
+constexpr float NONE = __builtin_inff();
+
+typedef float Floats __attribute__((vector_size(4 * LANES)));
+typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
+typedef float Strip __attribute__((vector_size(4 * STRIP)));
+typedef double Doubles __attribute__((vector_size(8 * DOUBLE_LANES)));
+typedef float HalfFloats __attribute__((vector_size(4 * DOUBLE_LANES)));
+
+template <typename Vector, typename Scalar> inline Vector load(const Scalar *from) {
+    Vector x;
+    memcpy(&x, from, sizeof x);
+    return x;
+}
+
+template <typename Vector, typename Scalar> inline void store(Scalar *to, Vector x) { memcpy(to, &x, sizeof x); }
+
+// a · b + c. Fused where the processor can: the product is only a proposal, unlike the refinement, for which the
+// compiler is told to fuse nothing.
+inline Floats multiply_add(Floats a, Floats b, Floats c) {
+#if defined(__AVX512F__)
+    return (Floats)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+    return (Floats)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(__aarch64__)
+    return (Floats)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+    return a * b + c;
+#endif
+}
+
+inline bool any_less(Floats a, Floats b) {
+#if defined(__AVX512F__)
+    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ) != 0;
+#elif defined(__AVX2__)
+    return _mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_LT_OQ)) != 0;
+#elif defined(__SSE2__)
+    return _mm_movemask_ps(_mm_cmplt_ps((__m128)a, (__m128)b)) != 0;
+#else
+    const Ints less = a < b;
+    int found = 0;
+    for (int lane = 0; lane < LANES; lane++) found |= less[lane];
+    return found != 0;
+#endif
+}
+
+inline double clipped(double x, double most) { return x > most ? most : x < -most ? -most : x; }
+inline i64 smaller(i64 a, i64 b) { return a < b ? a : b; }
+inline i64 larger(i64 a, i64 b) { return a > b ? a : b; }
+inline i64 rounded_up(i64 a, i64 step) { return (a + step - 1) / step * step; }
+
+}  // namespace
+
+// The reference rows. Python has the same structure, field by field.
+struct Index {
+    i64 n_rows, n_features, n_classes;
+    i64 is_double;         // whether rows are of double precision, else single
+    const void *rows;      // n_rows × n_features, by (class, id)
+    const float *table;    // blocks × (n_features + 1) × ROWS: -2y and |y|² in the frame, zeros after the last row
+    const i64 *ids;        // n_rows: the id of each row
+    const i64 *starts;     // n_classes + 1: where the rows of each class begin
+    const double *center;  // n_features; with the scale, the frame in which single precision is accurate
+    double scale;
+};
+
+struct Task {
+    const Index *index;
+    i64 n_queries;
+    const double *queries;  // n_queries × n_features
+    const i64 *hidden;      // position of the row that each query must not find, or -1; may be null
+    i64 k;
+    double *distances;      // n_queries × n_classes × k; infinity where a class has fewer rows
+    i64 *ids;               // the same; -1 where a class has fewer rows
+};
+
+namespace {
+
+// ---------------------------------------------------------------------------------------------------- 1. the product
+
+i64 n_chunks(i64 width) { return (width + CHUNK - 1) / CHUNK; }
+i64 chunk_of(i64 width) { return (width + n_chunks(width) - 1) / n_chunks(width); }
+
+// One register tile: TILE_ROWS rows and TILE_VECTORS vectors of queries over some features.
+inline void tile(const float *table, const float *queries, i64 n_features, float *out, bool add) {
+    Floats sum[TILE_ROWS][TILE_VECTORS] = {};
+    for (i64 j = 0; j < n_features; j++, table += ROWS, queries += QUERIES) {
+        Floats x[TILE_VECTORS];
+        for (int v = 0; v < TILE_VECTORS; v++) x[v] = load<Floats>(queries + v * LANES);
+        for (int r = 0; r < TILE_ROWS; r++) {
+            const Floats y = table[r] - Floats{};  // in all lanes; less zero, as that is free and adding it is not
+            for (int v = 0; v < TILE_VECTORS; v++) sum[r][v] = multiply_add(y, x[v], sum[r][v]);
+        }
+    }
+    for (int r = 0; r < TILE_ROWS; r++)
+        for (int v = 0; v < TILE_VECTORS; v++) {
+            float *to = out + r * QUERIES + v * LANES;
+            store(to, add ? load<Floats>(to) + sum[r][v] : sum[r][v]);
+        }
+}
+
+// out[row][query] of some blocks of the table and one tile of queries. What is read most often, some features of some
+// queries, stays in the innermost cache.
+void product(const float *table, const float *queries, i64 n_blocks, i64 width, float *out) {
+    const i64 chunk = chunk_of(width);
+    for (i64 first = 0; first < width; first += chunk)
+        for (int left = 0; left < QUERIES; left += TILE_VECTORS * LANES)
+            for (i64 b = 0; b < n_blocks; b++)
+                for (int top = 0; top < ROWS; top += TILE_ROWS)
+                    tile(table + (b * width + first) * ROWS + top, queries + first * QUERIES + left,
+                         smaller(chunk, width - first), out + (b * ROWS + top) * QUERIES + left, first > 0);
+}
+
+// out[row] of one query, for BLOCKS blocks of the table, read once from front to back.
+template <int BLOCKS> inline void product_of_blocks(const float *table, const float *query, i64 width, float *out) {
+    constexpr int STRIPS = ROWS / STRIP;
+    const i64 chunk = chunk_of(width);
+    Strip total[BLOCKS][STRIPS] = {};
+    for (i64 first = 0; first < width; first += chunk) {
+        Strip sum[BLOCKS][STRIPS] = {};
+        const i64 last = smaller(first + chunk, width);
+        for (i64 j = first; j < last; j++)
+            for (int b = 0; b < BLOCKS; b++)
+                for (int s = 0; s < STRIPS; s++)
+                    sum[b][s] += load<Strip>(table + (b * width + j) * ROWS + s * STRIP) * query[j];
+        for (int b = 0; b < BLOCKS; b++)
+            for (int s = 0; s < STRIPS; s++) total[b][s] += sum[b][s];
+    }
+    for (int b = 0; b < BLOCKS; b++)
+        for (int s = 0; s < STRIPS; s++) store(out + b * ROWS + s * STRIP, total[b][s]);
+}
+
+void product_of_one(const float *table, const float *query, i64 n_blocks, i64 width, float *out) {
+    i64 b = 0;
+    for (; b + 2 <= n_blocks; b += 2) product_of_blocks<2>(table + b * width * ROWS, query, width, out + b * ROWS);
+    if (b < n_blocks) product_of_blocks<1>(table + b * width * ROWS, query, width, out + b * ROWS);
+}
+
+// --------------------------------------------------------------------------------------------------- 2. the selection
+
+// Candidates of a tile of queries: value[place][query], ascending, and the rows they belong to.
+struct Lists {
+    float *value;
+    int32_t *row;
+};
+
+void clear(Lists lists, i64 n) {
+    for (i64 i = 0; i < n; i++) {
+        lists.value[i] = NONE;
+        lists.row[i] = 0;
+    }
+}
+
+// Insert the values of rows `first` to `first + n` into the lists of LENGTH places; of equal values the first row stays
+// first. A length known at compile time keeps short lists in registers.
+template <int LENGTH> void select(const float *approximate, i64 n, i64 first, Lists lists) {
+    for (int left = 0; left < QUERIES; left += LANES) {
+        Floats value[LENGTH];
+        Ints row[LENGTH];
+        for (int j = 0; j < LENGTH; j++) {
+            value[j] = load<Floats>(lists.value + j * QUERIES + left);
+            row[j] = load<Ints>(lists.row + j * QUERIES + left);
+        }
+        const float *from = approximate + left;
+        for (i64 r = 0; r < n; r++, from += QUERIES) {
+            const Floats x = load<Floats>(from);
+            if (!any_less(x, value[LENGTH - 1])) continue;
+            const Ints here = (int32_t)(first + r) - Ints{};
+            auto before_this = x < value[LENGTH - 1];
+#pragma GCC unroll 64
+            for (int j = LENGTH - 1; j > 0; j--) {
+                const auto before_last = x < value[j - 1];
+                const Floats inserted = before_this ? x : value[j];
+                const Ints inserted_row = before_this ? here : row[j];
+                value[j] = before_last ? value[j - 1] : inserted;
+                row[j] = before_last ? row[j - 1] : inserted_row;
+                before_this = before_last;
+            }
+            value[0] = before_this ? x : value[0];
+            row[0] = before_this ? here : row[0];
+        }
+        for (int j = 0; j < LENGTH; j++) {
+            store(lists.value + j * QUERIES + left, value[j]);
+            store(lists.row + j * QUERIES + left, row[j]);
+        }
+    }
+}
+
+// The same for one query, whose values stand side by side.
+void select_one(const float *approximate, i64 n, i64 first, Lists lists, i64 length) {
+    float worst = lists.value[length - 1];
+    for (i64 top = 0; top < n; top += LANES) {
+        if (top + LANES <= n && !any_less(load<Floats>(approximate + top), worst - Floats{})) continue;
+        for (i64 r = top; r < smaller(top + LANES, n); r++) {
+            const float x = approximate[r];
+            if (!(x < worst)) continue;
+            i64 j = length - 1;
+            for (; j > 0 && x < lists.value[j - 1]; j--) {
+                lists.value[j] = lists.value[j - 1];
+                lists.row[j] = lists.row[j - 1];
+            }
+            lists.value[j] = x;
+            lists.row[j] = (int32_t)(first + r);
+            worst = lists.value[length - 1];
+        }
+    }
+}
+
+typedef void (*Select)(const float *, i64, i64, Lists);
+struct Selection {
+    int length;
+    Select select;
+};
+constexpr Selection SELECTIONS[] = {
+    {2, select<2>},   {3, select<3>},   {4, select<4>},   {6, select<6>},   {8, select<8>},   {11, select<11>},
+    {13, select<13>}, {16, select<16>}, {21, select<21>}, {24, select<24>}, {32, select<32>}, {40, select<40>},
+    {52, select<52>}, {LARGEST_K + SPARE, select<LARGEST_K + SPARE>}};
+
+// The shortest lists with room for n candidates.
+Selection selection_for(i64 n) {
+    const Selection *one = SELECTIONS;
+    while (one->length < n) one++;
+    return *one;
+}
+
+// -------------------------------------------------------------------------------------------------- 3. the refinement
+
+inline Doubles load_doubles(const double *from) { return load<Doubles>(from); }
+inline Doubles load_doubles(const float *from) {
+    return __builtin_convertvector(load<HalfFloats>(from), Doubles);
+}
+
+// Squared distances of one query to COUNT rows, by direct difference in double precision. Eight sums, sum i over the
+// features i, i + 8, i + 16, …, one after the other, then ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)). This order is part
+// of what the library promises: NumPy adds in the same.
+template <int COUNT, typename Row> inline void squared(const Row *const *rows, const double *query, i64 d, double *out) {
+    constexpr int VECTORS = 8 / DOUBLE_LANES;
+    Doubles sum[COUNT][VECTORS] = {};
+    const i64 whole = d / 8 * 8;
+    for (i64 j = 0; j < whole; j += 8)
+        for (int v = 0; v < VECTORS; v++) {
+            const Doubles x = load_doubles(query + j + v * DOUBLE_LANES);
+            for (int m = 0; m < COUNT; m++) {
+                const Doubles difference = load_doubles(rows[m] + j + v * DOUBLE_LANES) - x;
+                sum[m][v] += difference * difference;
+            }
+        }
+    for (int m = 0; m < COUNT; m++) {
+        double s[8];
+        memcpy(s, sum[m], sizeof s);
+        for (i64 j = whole; j < d; j++) {
+            const double difference = (double)rows[m][j] - query[j];
+            s[j - whole] += difference * difference;
+        }
+        out[m] = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    }
+}
+
+// The nearest rows of one class to one query so far, by (distance, position); in a class, positions are in the order of
+// ids. The distance is that which is reported: of two squares with the same root neither is nearer.
+template <typename Row> struct Nearest {
+    const Row *rows;
+    const double *query;
+    i64 d, k;
+    i64 n_found = 0, n_waiting = 0;
+    double distance[LARGEST_K];
+    i64 position[LARGEST_K];
+    i64 waiting[4];  // rows are refined four at a time
+
+    Nearest(const Task &task, i64 q)
+        : rows((const Row *)task.index->rows), query(task.queries + q * task.index->n_features),
+          d(task.index->n_features), k(task.k) {}
+
+    void offer(i64 row) {
+        waiting[n_waiting++] = row;
+        if (n_waiting == 4) refine();
+    }
+
+    void refine() {
+        const Row *at[4];
+        double squares[4];
+        for (i64 m = 0; m < n_waiting; m++) at[m] = rows + waiting[m] * d;
+        switch (n_waiting) {
+        case 4: squared<4>(at, query, d, squares); break;
+        case 3: squared<3>(at, query, d, squares); break;
+        case 2: squared<2>(at, query, d, squares); break;
+        case 1: squared<1>(at, query, d, squares); break;
+        }
+        for (i64 m = 0; m < n_waiting; m++) place(sqrt(squares[m]), waiting[m]);
+        n_waiting = 0;
+    }
+
+    void place(double x, i64 row) {
+        i64 j = n_found < k ? n_found++ : k;
+        for (; j > 0 && (x < distance[j - 1] || (x == distance[j - 1] && row < position[j - 1])); j--)
+            if (j < k) {
+                distance[j] = distance[j - 1];
+                position[j] = position[j - 1];
+            }
+        if (j < k) {
+            distance[j] = x;
+            position[j] = row;
+        }
+    }
+};
+
+// ------------------------------------------------------------------------------------------------- 4. the certificate
+
+// The largest approximate value that a row no farther than the K-th neighbor can have.
+//
+// With x the query and y such a row in the frame and r the distance in it, |y| <= |x| + r by the triangle inequality.
+// The terms of the product add up to at most 2 |x| |y| + |y|² <= (2 |x| + r)² in size. Each is rounded when x and y
+// become single, once in its product, and once in each sum it takes part in: of its chunk, and of the chunks. What
+// underflows is off by at most the smallest single-precision number, times |x| or |y| where that is more than one, and
+// then is drowned by the rest. A tenth is added for the rounding of double precision here, in the frame and in the
+// refinement. The bound holds where nothing was clipped to the range of single precision.
+double limit_of(double norm, double last_distance, double scale, i64 width) {
+    const double radius = last_distance * scale;
+    if (!(norm + radius < LARGEST_SINGLE)) return __builtin_inf();
+    const double reach = (2 * norm + radius) * (2 * norm + radius);
+    const double n_rounded = (double)(chunk_of(width) + n_chunks(width) + 8);
+    const double error = 1.1 * (n_rounded * UNIT_ROUNDOFF * reach + 8.0 * (double)(width + 8) * SMALLEST_SINGLE);
+    return radius * radius - norm * norm + error;
+}
+
+// --------------------------------------------------------------------------------------------------- 5. the way of all
+
+// Query q in the frame: one feature after the other, `step` numbers apart, and a one that |y|² is multiplied with.
+double pack(const Task &task, i64 q, float *to, i64 step) {
+    const Index &index = *task.index;
+    const double *query = task.queries + q * index.n_features;
+    double sum = 0;
+    for (i64 j = 0; j < index.n_features; j++) {
+        const double x = (query[j] - index.center[j]) * index.scale;
+        const double bounded = clipped(x, LARGEST_SINGLE * LARGEST_SINGLE);  // its square is finite
+        sum += bounded * bounded;
+        to[j * step] = (float)clipped(bounded, LARGEST_SINGLE);
+    }
+    to[index.n_features * step] = 1;
+    return sqrt(sum);
+}
+
+// Memory of one call.
+struct Memory {
+    float *approximate;  // of a panel of rows and a tile of queries, or of a panel and one query
+    float *queries;      // of a group of tiles
+    double *norms;
+    float *one;          // one query
+    Lists lists;         // of a group of tiles
+};
+
+template <typename Row> struct Search {
+    const Task &task;
+    const Index &index;
+    const Memory &memory;
+    const i64 width, k;
+    const Selection selection;
+    const i64 panel, single_panel;  // blocks
+    i64 n_widened = 0;
+
+    Search(const Task &task, const Memory &memory, Selection selection, i64 panel, i64 single_panel)
+        : task(task), index(*task.index), memory(memory), width(index.n_features + 1), k(task.k),
+          selection(selection), panel(panel), single_panel(single_panel) {}
+
+    i64 hidden(i64 q) const { return task.hidden ? task.hidden[q] : -1; }
+
+    // Refine the candidates of query q in class c, prove or widen, and write the result. Values are `step` apart.
+    void finish(i64 q, i64 c, const float *value, const int32_t *row, i64 step, double norm, const float *packed) {
+        Nearest<Row> nearest(task, q);
+        const i64 n = selection.length - 1;  // the last one is there to be compared with
+        for (i64 j = 0; j < n && value[j * step] < NONE; j++) nearest.offer(row[j * step]);
+        nearest.refine();
+        const float next = value[n * step];
+        if (next < NONE) {
+            const double limit = limit_of(norm, nearest.distance[k - 1], index.scale, width);
+            if (!((double)next > limit)) {
+                widen(q, c, limit, packed, step, nearest);
+                n_widened++;
+            }
+        }
+        double *distances = task.distances + (q * index.n_classes + c) * k;
+        i64 *ids = task.ids + (q * index.n_classes + c) * k;
+        for (i64 j = 0; j < nearest.n_found; j++) {
+            distances[j] = nearest.distance[j];
+            ids[j] = index.ids[nearest.position[j]];
+        }
+        for (i64 j = nearest.n_found; j < k; j++) {
+            distances[j] = __builtin_inf();
+            ids[j] = -1;
+        }
+    }
+
+    // Refine every row of class c with an approximate value up to the limit.
+    void widen(i64 q, i64 c, double limit, const float *packed, i64 step, Nearest<Row> &nearest) {
+        const i64 low = index.starts[c], high = index.starts[c + 1], own = hidden(q);
+        for (i64 j = 0; j < width; j++) memory.one[j] = packed[j * step];
+        nearest.n_found = 0;
+        float values[2 * ROWS];
+        for (i64 b = low / ROWS; b * ROWS < high; b += 2) {
+            product_of_one(index.table + b * width * ROWS, memory.one, smaller(2, (high + ROWS - 1) / ROWS - b), width,
+                           values);
+            const i64 first = larger(low, b * ROWS), last = smaller(high, (b + 2) * ROWS);
+            for (i64 at = first; at < last; at++)
+                if ((double)values[at - b * ROWS] <= limit && at != own) nearest.offer(at);
+        }
+        nearest.refine();
+    }
+
+    // The classes that have rows among first to last, from class c on: select, and finish those that end there. Returns
+    // the first class that goes on.
+    template <typename SelectRows, typename Finish>
+    i64 classes(i64 c, i64 first, i64 last, SelectRows select_rows, Finish finish_class) const {
+        for (; c < index.n_classes; c++) {
+            const i64 low = larger(index.starts[c], first), high = smaller(index.starts[c + 1], last);
+            if (low < high) select_rows(low - first, high - low, low);
+            if (index.starts[c + 1] > last) break;
+            finish_class(c);
+        }
+        return c;
+    }
+
+    // One query against all rows.
+    void search_one(i64 q) {
+        float *packed = memory.queries;
+        const double norm = pack(task, q, packed, 1);
+        const i64 own = hidden(q), length = selection.length;
+        clear(memory.lists, length);
+        i64 c = 0;
+        for (i64 first = 0; first < index.n_rows; first += single_panel * ROWS) {
+            const i64 last = smaller(first + single_panel * ROWS, index.n_rows);
+            product_of_one(index.table + first * width, packed, (last - first + ROWS - 1) / ROWS, width,
+                           memory.approximate);
+            if (own >= first && own < last) memory.approximate[own - first] = NONE;
+            c = classes(
+                c, first, last,
+                [&](i64 from, i64 n, i64 row) {
+                    select_one(memory.approximate + from, n, row, memory.lists, length);
+                },
+                [&](i64 done) {
+                    finish(q, done, memory.lists.value, memory.lists.row, 1, norm, packed);
+                    clear(memory.lists, length);
+                });
+        }
+    }
+
+    // Queries first to last, a group of whole tiles, against all rows: a panel of rows stays in cache for all tiles.
+    void search_group(i64 first_query, i64 last_query) {
+        const i64 n_tiles = (last_query - first_query + QUERIES - 1) / QUERIES, length = selection.length;
+        for (i64 i = 0; i < n_tiles * QUERIES; i++) {
+            float *to = memory.queries + i / QUERIES * width * QUERIES + i % QUERIES;
+            if (first_query + i < last_query)
+                memory.norms[i] = pack(task, first_query + i, to, QUERIES);
+            else
+                for (i64 j = 0; j < width; j++) to[j * QUERIES] = 0;
+        }
+        clear(memory.lists, n_tiles * length * QUERIES);
+        i64 class_of_panel = 0;
+        for (i64 first = 0; first < index.n_rows; first += panel * ROWS) {
+            const i64 last = smaller(first + panel * ROWS, index.n_rows);
+            i64 next_class = class_of_panel;
+            for (i64 t = 0; t < n_tiles; t++) {
+                const float *queries = memory.queries + t * width * QUERIES;
+                const i64 q0 = first_query + t * QUERIES, n = smaller(QUERIES, last_query - q0);
+                const Lists lists = {memory.lists.value + t * length * QUERIES, memory.lists.row + t * length * QUERIES};
+                product(index.table + first * width, queries, (last - first + ROWS - 1) / ROWS, width,
+                        memory.approximate);
+                for (i64 i = 0; task.hidden && i < n; i++) {
+                    const i64 own = task.hidden[q0 + i];
+                    if (own >= first && own < last) memory.approximate[(own - first) * QUERIES + i] = NONE;
+                }
+                next_class = classes(
+                    class_of_panel, first, last,
+                    [&](i64 from, i64 n_here, i64 row) {
+                        selection.select(memory.approximate + from * QUERIES, n_here, row, lists);
+                    },
+                    [&](i64 done) {
+                        for (i64 i = 0; i < n; i++)
+                            finish(q0 + i, done, lists.value + i, lists.row + i, QUERIES, memory.norms[t * QUERIES + i],
+                                   queries + i);
+                        clear(lists, length * QUERIES);
+                    });
+            }
+            class_of_panel = next_class;
+        }
+    }
+
+    void search_all(i64 group) {
+        i64 q = 0;
+        while (q < task.n_queries) {
+            const i64 left = task.n_queries - q;
+            if (left <= FEW) {
+                search_one(q++);
+            } else {
+                const i64 rest = left % QUERIES;  // a few too many for whole tiles are searched one by one
+                const i64 n = smaller(group * QUERIES, rest <= FEW ? left - rest : left);
+                search_group(q, q + n);
+                q += n;
+            }
+        }
+    }
+};
+
+}  // namespace
+
+// Search; returns how many times candidates had to be widened, -1 if there is no memory, -2 if k is too large.
+EXPORT i64 neighboragg_search(const Index *index, i64 n_queries, const double *queries, const i64 *hidden, i64 k,
+                              double *distances, i64 *ids) {
+    if (k < 1 || k > LARGEST_K) return -2;
+    const Task task = {index, n_queries, queries, hidden, k, distances, ids};
+    const i64 width = index->n_features + 1;
+    // Longer sums have larger errors, so that more candidates are needed to tell them apart.
+    const Selection selection = selection_for(k + (width > MANY_FEATURES ? 3 : 1));
+    // Numbers of a panel and of a group of tiles that stay in the second cache.
+    const i64 panel = larger(2, smaller(10, 65536 / (ROWS * width)));
+    const i64 single_panel = 2 * ROWS;
+    const i64 group = smaller((n_queries + QUERIES - 1) / QUERIES, larger(4, smaller(16, 65536 / (QUERIES * width))));
+    const i64 single = n_queries <= FEW;
+
+    const i64 alignment = 64 / sizeof(float);
+    const i64 n_approximate = single ? single_panel * ROWS : larger(panel * QUERIES, single_panel) * ROWS;
+    const i64 n_packed = rounded_up(single ? width : group * width * QUERIES, alignment);
+    const i64 n_norms = single ? 0 : group * QUERIES;
+    const i64 n_one = rounded_up(width, alignment);
+    const i64 n_lists = rounded_up((single ? 1 : group * QUERIES) * selection.length, alignment);
+    const i64 n_bytes = (n_approximate + n_packed + 2 * n_norms + n_one + 2 * n_lists) * sizeof(float) + 64;
+    void *allocated = malloc((size_t)n_bytes);
+    if (!allocated) return -1;
+    float *start = (float *)(((uintptr_t)allocated + 63) & ~(uintptr_t)63);
+    Memory memory;
+    memory.approximate = start;
+    memory.queries = memory.approximate + n_approximate;
+    memory.norms = (double *)(memory.queries + n_packed);
+    memory.one = (float *)(memory.norms + n_norms);
+    memory.lists.value = memory.one + n_one;
+    memory.lists.row = (int32_t *)(memory.lists.value + n_lists);
+
+    i64 n_widened;
+    if (index->is_double) {
+        Search<double> search(task, memory, selection, panel, single_panel);
+        search.search_all(group);
+        n_widened = search.n_widened;
+    } else {
+        Search<float> search(task, memory, selection, panel, single_panel);
+        search.search_all(group);
+        n_widened = search.n_widened;
+    }
+    free(allocated);
+    return n_widened;
+}
+
+// What the processor can do: 2 for AVX-512, 1 for AVX2 with fused operations, else 0. Asks the processor and the
+// operating system itself, as the compilers' own functions for it do not link everywhere.
+EXPORT int32_t neighboragg_processor_level() {
+#if defined(__x86_64__)
+    unsigned a, b, c, d, low, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_FMA)) return 0;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    constexpr unsigned YMM_SAVED = 0x6, ZMM_SAVED = 0xe6;
+    if ((low & YMM_SAVED) != YMM_SAVED || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2)) return 0;
+    constexpr unsigned AVX512 = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL;
+    return (low & ZMM_SAVED) == ZMM_SAVED && (b & AVX512) == AVX512 ? 2 : 1;
+#else
+    return 0;
+#endif
+}
+
+#ifndef SOURCE_DIGEST
+#define SOURCE_DIGEST ""
+#endif
+// Of the source this was compiled from, so that a library left over from another one is not used.
+EXPORT const char *neighboragg_source_digest() { return SOURCE_DIGEST; }
