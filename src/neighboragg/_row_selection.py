@@ -11,7 +11,10 @@ from neighboragg._inputs import as_plain, expand_vectors, is_frame
 from neighboragg._typing import Array, BoolArray, IntArray
 from neighboragg.exceptions import InvalidInputError
 
-__all__ = ["as_rows", "holdout_mask", "reference_names", "row_names", "take_rows"]
+__all__ = ["as_rows", "draw_sample", "holdout_mask", "reference_names", "row_names", "take_rows"]
+
+# Of a class in a sample, where it has so many: what is learned should know every class.
+LEAST_OF_A_CLASS = 50
 
 
 def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -> BoolArray:
@@ -27,6 +30,35 @@ def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -
     held_out = np.zeros(len(codes), dtype=bool)
     held_out[order] = rank < quota[codes[order]]
     return held_out
+
+
+def draw_sample(codes: IntArray, most: int, seed: int) -> IntArray:
+    """Positions of `most` rows drawn at random, and some more of rare classes; all if there are no more than that.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        Class of each row.
+    most : int
+    seed : int
+
+    Returns
+    -------
+    rows : ndarray of int
+        Ascending. They depend on the order of the rows alone, not on how they are cut into blocks.
+    """
+    n = len(codes)
+    if n <= most:
+        return np.arange(n)
+    order = np.random.default_rng(seed).permutation(n)
+    chosen = np.zeros(n, dtype=bool)
+    chosen[order[:most]] = True
+    counts = np.bincount(codes)
+    for c in np.flatnonzero(
+        (counts > 0) & (np.bincount(codes[chosen], minlength=len(counts)) < LEAST_OF_A_CLASS)
+    ):
+        chosen[order[codes[order] == c][:LEAST_OF_A_CLASS]] = True
+    return np.flatnonzero(chosen)
 
 
 def as_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:

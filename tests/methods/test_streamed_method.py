@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 import neighboragg
 from neighboragg import NeighborAgg, TrustedClassifier
+from neighboragg._row_selection import draw_sample
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods import _streamed_rows
 from neighboragg.neighbors import StreamedNeighbors
@@ -73,7 +74,7 @@ def test_learned_from_a_sample_and_searched_among_all(data, monkeypatch):
     X, y, proba = data
     whole = fit(data, memory=MEMORY)
     monkeypatch.setattr(_streamed_rows, "MOST_SAMPLED", 300)
-    monkeypatch.setattr(_streamed_rows, "LEAST_OF_A_CLASS", 10)
+    monkeypatch.setattr("neighboragg._row_selection.LEAST_OF_A_CLASS", 10)
     sampled = fit(data, memory=MEMORY)
     assert len(sampled.sample_.rows) == 300
     assert sampled.opinions_[0].codes.tolist() == [*y[:700][sampled.sample_.rows], *y[700:900]]
@@ -101,11 +102,11 @@ def test_rows_of_fit_leave_themselves_out_in_the_sample_or_not(data, monkeypatch
 
 def test_a_sample_has_rows_of_every_class():
     codes = np.repeat([0, 1, 2], [5000, 60, 3])
-    rows = _streamed_rows.draw_sample(codes, 1000, 0)
+    rows = draw_sample(codes, 1000, 0)
     assert np.bincount(codes[rows]).tolist()[1:] == [50, 3]
     assert (np.diff(rows) > 0).all()
-    np.testing.assert_array_equal(rows, _streamed_rows.draw_sample(codes, 1000, 0))
-    assert _streamed_rows.draw_sample(codes, 5063, 0).tolist() == list(range(5063))
+    np.testing.assert_array_equal(rows, draw_sample(codes, 1000, 0))
+    assert draw_sample(codes, 5063, 0).tolist() == list(range(5063))
 
 
 @pytest.mark.slow

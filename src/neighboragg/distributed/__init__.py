@@ -2,9 +2,10 @@
 
 from neighboragg._public import publish as _publish
 from neighboragg.distributed._cluster import connect
+from neighboragg.distributed._mislabel import find_mislabeled
 from neighboragg.distributed._run import PartsFailedError, Written
 from neighboragg.distributed._score import score
 
-__all__ = ["PartsFailedError", "Written", "connect", "score"]
+__all__ = ["PartsFailedError", "Written", "connect", "find_mislabeled", "score"]
 
 _publish(globals())

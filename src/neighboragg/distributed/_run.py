@@ -88,14 +88,19 @@ class WritePart:
 
 
 def run_parts(
-    work: Callable[[Part], Any], plan: Plan, output: Path, executor: Executor, stage: str
+    make_work: Callable[[Path], Callable[[Part], Any]],
+    plan: Plan,
+    output: Path,
+    executor: Executor,
+    stage: str,
 ) -> Written:
     """Do the parts of a plan that are not in the output yet.
 
     Parameters
     ----------
-    work : callable
-        Takes a part and returns an Arrow table with a row for each of its rows.
+    make_work : callable
+        Takes the folder, once it is taken for this run, and returns the work: a callable that takes a part and returns
+        an Arrow table with a row for each of its rows.
     plan : Plan
     output : Path
         A folder; or a file with the suffix of Parquet, for which parts are collected in a folder beside it.
@@ -113,6 +118,7 @@ def run_parts(
     with folder.locked():
         folder.begin(plan)
         missing = folder.missing(plan)
+        work = make_work(folder.path)
         expect(len(missing))
         announce(stage)
         failed: dict[int, str] = {}

@@ -160,4 +160,4 @@ def score(
     )
     work = ScorePart(source_of_model, chosen, kept, batch_rows)
     with telling(progress):
-        return run_parts(work, plan, Path(output), executor, "Scoring")
+        return run_parts(lambda folder: work, plan, Path(output), executor, "Scoring")

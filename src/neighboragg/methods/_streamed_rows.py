@@ -5,17 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from neighboragg._row_selection import draw_sample
 from neighboragg._typing import Array, ArrayLike, IntArray
 from neighboragg._validation import check_labels, encode_labels
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.neighbors import Blocks, as_blocks
 from neighboragg.persistence import Stored, require
 
-__all__ = ["Sample", "StreamedRows", "draw_sample", "stream_rows"]
+__all__ = ["Sample", "StreamedRows", "stream_rows"]
 
 MOST_SAMPLED = 50_000
-# Of a class, where it has so many: what is learned should know every class.
-LEAST_OF_A_CLASS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,32 +69,3 @@ def stream_rows(X: Any, y: ArrayLike, classes: ArrayLike | None, seed: int, owne
     known = np.unique(labels) if classes is None else np.asarray(classes)
     codes = encode_labels(labels, known, "y", owner)
     return StreamedRows(blocks, codes, known, Sample(draw_sample(codes, MOST_SAMPLED, seed), len(codes)))
-
-
-def draw_sample(codes: IntArray, most: int, seed: int) -> IntArray:
-    """Positions of `most` rows drawn at random, and some more of rare classes; all if there are no more than that.
-
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n,)
-        Class of each row.
-    most : int
-    seed : int
-
-    Returns
-    -------
-    rows : ndarray of int
-        Ascending. They depend on the order of the rows alone, not on how they are cut into blocks.
-    """
-    n = len(codes)
-    if n <= most:
-        return np.arange(n)
-    order = np.random.default_rng(seed).permutation(n)
-    chosen = np.zeros(n, dtype=bool)
-    chosen[order[:most]] = True
-    counts = np.bincount(codes)
-    for c in np.flatnonzero(
-        (counts > 0) & (np.bincount(codes[chosen], minlength=len(counts)) < LEAST_OF_A_CLASS)
-    ):
-        chosen[order[codes[order] == c][:LEAST_OF_A_CLASS]] = True
-    return np.flatnonzero(chosen)

@@ -11,6 +11,7 @@ from neighboragg.mislabel._detector import MislabelDetector
 from neighboragg.mislabel._find import find_mislabeled
 from neighboragg.mislabel._intervals import clopper_pearson, errors_left_interval, precision_interval
 from neighboragg.mislabel._label_noise import FoundNoise
+from neighboragg.mislabel._new_labels import NewLabels
 from neighboragg.mislabel._noise_rate import confident_count
 from neighboragg.mislabel._reliability import label_reliability
 from neighboragg.mislabel._result import MislabelResult
@@ -27,6 +28,7 @@ __all__ = [
     "JudgedLabels",
     "MislabelDetector",
     "MislabelResult",
+    "NewLabels",
     "benjamini_hochberg",
     "clopper_pearson",
     "cmd_flags",

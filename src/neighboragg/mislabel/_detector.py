@@ -41,10 +41,11 @@ from neighboragg.mislabel._inputs import (
 from neighboragg.mislabel._label_noise import find_label_noise
 from neighboragg.mislabel._label_trust import LabeledRows, fit_label_trust
 from neighboragg.mislabel._misuse import looks_in_sample
+from neighboragg.mislabel._new_labels import NewLabels, new_labels
 from neighboragg.mislabel._predictive import measure_predictiveness
 from neighboragg.mislabel._reliability import RELIABILITIES, reliability_scores
 from neighboragg.mislabel._result import MislabelResult
-from neighboragg.mislabel._row_groups import RowGroups, group_rows, mostly_known
+from neighboragg.mislabel._row_groups import RowGroups, group_rows, warn_if_known
 from neighboragg.mislabel.rules import FlagRule, JudgedLabels, Nothing, as_rule
 from neighboragg.persistence import Savable
 
@@ -330,28 +331,7 @@ class MislabelDetector(Savable, BaseEstimator):
         scores : ndarray of shape (m,)
             Low is suspicious; comparable with ``result_.scores``.
         """
-        check_is_fitted(self, "result_")
-        owner = type(self).__name__
-        rows = read_rows(X, owner, keep_vectors=preprocessing_of(self.estimator) is not None)
-        self._vectorizer.check_columns(rows, owner)
-        if width(rows) != self.n_features_in_:
-            raise InvalidInputError(
-                f"X passed to {owner} has {width(rows)} features, but {self.n_features_in_} were seen in fit."
-            )
-        vectors, terms = self._vectorizer.represent(rows)
-        labels = check_labels(y, "y", owner)
-        check_same_length(vectors, "X", labels, "y", owner)
-        codes = encode_labels(labels, self.classes_, "y", owner)
-        said = self._proba_of_new(rows, proba, len(vectors))
-        if mostly_known(vectors, self._label_trust.passes[0].neighbors.vectors):
-            warnings.warn(
-                f"Most rows of X passed to {owner} are rows it was fitted on, which then vouch for themselves.\n"
-                "Hint: take result_.mask and result_.scores for these.",
-                TrustWarning,
-                stacklevel=2,
-            )
-        trust, first = self._label_trust.trust_of(vectors, said, terms)
-        return self._scores(trust, first, codes, said)
+        return self.judge(X, y, proba=proba).scores
 
     def predict(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> BoolArray:
         """Flag the labels of new rows.
@@ -369,8 +349,38 @@ class MislabelDetector(Savable, BaseEstimator):
             True where the score is below ``result_.threshold``; with :class:`FDR`, the discoveries among these
             rows.
         """
-        scores = self.score_reliability(X, y, proba=proba)
-        return self._rule.flag_new(scores, self.result_.threshold, self._verified_scores)
+        return self.judge(X, y, proba=proba).mask
+
+    def judge(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> NewLabels:
+        """Scores, flags and suggestions for the labels of new rows, from one search.
+
+        Parameters
+        ----------
+        X, y, proba : array-like
+            As in :meth:`score_reliability`.
+
+        Returns
+        -------
+        found : NewLabels
+        """
+        check_is_fitted(self, "result_")
+        owner = type(self).__name__
+        rows = read_rows(X, owner, keep_vectors=preprocessing_of(self.estimator) is not None)
+        self._vectorizer.check_columns(rows, owner)
+        if width(rows) != self.n_features_in_:
+            raise InvalidInputError(
+                f"X passed to {owner} has {width(rows)} features, but {self.n_features_in_} were seen in fit."
+            )
+        vectors, terms = self._vectorizer.represent(rows)
+        labels = check_labels(y, "y", owner)
+        check_same_length(vectors, "X", labels, "y", owner)
+        codes = encode_labels(labels, self.classes_, "y", owner)
+        said = self._proba_of_new(rows, proba, len(vectors))
+        warn_if_known(vectors, self._label_trust.passes[0].neighbors.vectors, owner)
+        trust, first = self._label_trust.trust_of(vectors, said, terms)
+        scores = self._scores(trust, first, codes, said)
+        mask = self._rule.flag_new(scores, self.result_.threshold, self._verified_scores)
+        return new_labels(self.classes_, codes, trust, scores, mask)
 
     def _saved_state(self) -> dict[str, Any]:
         return without_code(dict(vars(self)), type(self).__name__)

@@ -1,5 +1,6 @@
 """Rows that must not vouch for each other: given groups, and exact duplicates."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,8 +8,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg.exceptions import TrustWarning
 
-__all__ = ["RowGroups", "duplicate_groups", "group_rows", "merge_groups", "mostly_known"]
+__all__ = ["RowGroups", "duplicate_groups", "group_rows", "merge_groups", "warn_if_known"]
 
 # From this share of identical rows on, they are worth a note.
 MANY_DUPLICATES = 0.05
@@ -53,6 +55,17 @@ def group_rows(
 def duplicate_groups(X: FloatArray) -> IntArray:
     """Number the distinct rows of `X`; identical rows get the same number."""
     return np.unique(_as_bytes(X), return_inverse=True)[1].ravel()
+
+
+def warn_if_known(X: FloatArray, fitted: FloatArray, owner: str) -> None:
+    """Warn if most of the new rows are rows that were fitted on."""
+    if mostly_known(X, fitted):
+        warnings.warn(
+            f"Most rows of X passed to {owner} are rows it was fitted on, which then vouch for themselves.\n"
+            "Hint: take result_.mask and result_.scores for these.",
+            TrustWarning,
+            stacklevel=4,
+        )
 
 
 def mostly_known(X: FloatArray, fitted: FloatArray) -> bool:

@@ -1,0 +1,271 @@
+"""Wrong labels in Parquet files of any size: a detector from a sample, then every row, part by part."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import joblib
+import numpy as np
+
+import neighboragg
+from neighboragg._optional import import_extra
+from neighboragg._progress import Listener, announce, telling
+from neighboragg._row_selection import draw_sample, take_rows
+from neighboragg._typing import Array, ArrayLike, IntArray
+from neighboragg._validation import check_integer, check_labels
+from neighboragg.distributed._executor import Executor, executor_for
+from neighboragg.distributed._input import Part, column_names, cut, find_files, read_part
+from neighboragg.distributed._model import ModelFile, ModelObject, as_model
+from neighboragg.distributed._output import PURPOSE, Plan
+from neighboragg.distributed._rows import as_frame, in_portions
+from neighboragg.distributed._run import Written, run_parts
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.mislabel import FlagRule, MislabelDetector
+
+__all__ = ["find_mislabeled"]
+
+RESULTS = ("given", "suggested", "label_trust", "score", "flagged")
+DETECTOR = "detector.nagg"
+
+
+@dataclass(frozen=True)
+class ReadRows:
+    """Some columns of those rows of a part that are wanted, by their number in all files together."""
+
+    columns: tuple[str, ...]
+    wanted: IntArray | None = None
+
+    def __call__(self, part: Part) -> Any:
+        """An Arrow table."""
+        table = read_part(part, self.columns)
+        return table if self.wanted is None else table.take(_places(self.wanted, part))
+
+
+@dataclass(frozen=True)
+class JudgePart:
+    """Labeled rows of a part in, what is found about their labels out."""
+
+    detector: ModelFile | ModelObject
+    columns: tuple[str, ...]
+    label: str
+    keep: tuple[str, ...]
+    sample: IntArray
+    batch_rows: int
+
+    def __call__(self, part: Part) -> Any:
+        """The result as an Arrow table."""
+        arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
+        detector = self.detector.get()
+        table = read_part(part, list(dict.fromkeys([*self.columns, self.label, *self.keep])))
+        frame, labels = as_frame(table.select(list(self.columns))), _labels(table, self.label, part.place)
+        first, last = np.searchsorted(self.sample, [part.first, part.first + len(labels)])
+        known = _places(self.sample, part)
+        others = np.setdiff1d(np.arange(len(labels)), known)
+        seen = detector.result_
+        found = {
+            "given": labels,
+            "suggested": np.empty(len(labels), dtype=seen.suggested.dtype),
+            "label_trust": np.empty(len(labels)),
+            "score": np.empty(len(labels)),
+            "flagged": np.empty(len(labels), dtype=bool),
+        }
+        # Rows of the sample have been judged without themselves.
+        in_sample = slice(first, last)
+        found["suggested"][known], found["label_trust"][known] = (
+            seen.suggested[in_sample],
+            seen.label_trust[in_sample],
+        )
+        found["score"][known], found["flagged"][known] = seen.scores[in_sample], seen.mask[in_sample]
+
+        def judge(rows: IntArray) -> Any:
+            return rows, detector.judge(take_rows(frame, rows), labels[rows])
+
+        for (rows, judged), n_real in in_portions(judge, others, len(others), self.batch_rows):
+            real, now = rows[:n_real], slice(n_real)
+            found["suggested"][real], found["label_trust"][real] = (
+                judged.suggested[now],
+                judged.label_trust[now],
+            )
+            found["score"][real], found["flagged"][real] = judged.scores[now], judged.mask[now]
+        kept = {name: table.column(name) for name in self.keep}
+        return arrow.table(kept | {name: arrow.array(found[name]) for name in RESULTS})
+
+
+def find_mislabeled(
+    source: Any,
+    output: str | PathLike[str],
+    *,
+    label: str,
+    columns: Sequence[str] | None = None,
+    keep: Sequence[str] = (),
+    estimator: Any = None,
+    flag: FlagRule | str | float = "estimated",
+    sample_rows: int = 50_000,
+    client: Any = None,
+    part_rows: int = 65_536,
+    batch_rows: int = 4096,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    progress: Listener | None = None,
+    **settings: Any,
+) -> Written:
+    """Find wrong labels in Parquet files of any size.
+
+    Parameters
+    ----------
+    source : path-like, str or list of these
+        As in :func:`score`.
+    output : path-like
+        As in :func:`score`.
+    label : str
+        Column of labels; held in memory.
+    columns : sequence of str, default=None
+        Columns to judge by; None takes all but the label and `keep`.
+    keep : sequence of str, default=()
+        Columns of the input to have in the output.
+    estimator : classifier with `predict_proba`, default=None
+        As in :class:`~neighboragg.mislabel.MislabelDetector`.
+    flag : FlagRule, "estimated" or float, default="estimated"
+        What to flag. The threshold comes from the sample, so that a number of labels to flag cannot be asked for.
+    sample_rows : int, default=50000
+        Rows that the detector is fitted on, drawn at random, with some more of rare classes.
+    client, part_rows, batch_rows, n_jobs, progress
+        As in :func:`score`.
+    random_state : int, default=0
+        Draws the sample, and seeds the detector.
+    **settings : dict
+        Any other parameter of :class:`~neighboragg.mislabel.MislabelDetector`.
+
+    Returns
+    -------
+    written : Written
+        Columns given, suggested, label_trust, score (low is suspicious) and flagged.
+
+    Notes
+    -----
+    A :class:`~neighboragg.mislabel.MislabelDetector` is fitted on the sample. Rows of the sample are judged without
+    themselves, as ever; all others against the sample, which they are no part of. With no more rows than `sample_rows`
+    the result is that of :func:`neighboragg.find_mislabeled`. With more, every row is judged by fewer neighbors than it
+    would be in memory, and copies of a row that are not both in the sample can vouch for each other.
+
+    The results have the same bits in one process and on any cluster, for the same files in the same order; see
+    :func:`score` for what that rests on. The fitted detector is kept in the output folder, and a resumed run takes it
+    from there.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import pandas as pd
+    >>> from sklearn.datasets import load_wine
+    >>> from neighboragg.datasets import add_label_noise
+    >>> from neighboragg.distributed import find_mislabeled
+    >>> X, y = load_wine(return_X_y=True, as_frame=True)
+    >>> noisy = add_label_noise(y, rate=0.05, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     folder = pathlib.Path(folder)
+    ...     X.assign(cultivar=noisy.y).to_parquet(folder / "wine.parquet")
+    ...     written = find_mislabeled(folder / "wine.parquet", folder / "judged", label="cultivar")
+    ...     judged = pd.read_parquet(written.files)
+    >>> worst = judged["score"].nsmallest(9).index
+    >>> round(float(noisy.mask[worst].mean()), 1)
+    0.9
+    """
+    for name, value in (("part_rows", part_rows), ("batch_rows", batch_rows), ("sample_rows", sample_rows)):
+        check_integer(value, name, "find_mislabeled", minimum=1)
+    if isinstance(flag, int):
+        raise InvalidParameterError(
+            "The 'flag' parameter cannot be a number of labels here, as rows are judged part by part.\n"
+            "Hint: flag='estimated', or a share such as 0.05; or sort the result by its score."
+        )
+    executor = executor_for(client, n_jobs)
+    detector = MislabelDetector(estimator, flag=flag, random_state=random_state, n_jobs=n_jobs, **settings)
+    files = find_files(source)
+    names, kept = column_names(files[0]), tuple(keep)
+    chosen = tuple(columns or [name for name in names if name not in (label, *kept)])
+    if clash := [name for name in kept if name in RESULTS]:
+        raise InvalidInputError(
+            f"The column {clash[0]!r} cannot be kept, as results have that name.\nHint: rename it in the input."
+        )
+    if label in chosen:
+        raise InvalidInputError(f"The label column {label!r} is among the columns to judge by.")
+    parts = cut(files, part_rows)
+    plan = Plan(
+        "find_mislabeled",
+        neighboragg.__version__,
+        joblib.hash(detector, hash_name="sha1"),
+        {
+            "label": label,
+            "columns": list(chosen),
+            "keep": list(kept),
+            "sample_rows": sample_rows,
+            "random_state": random_state,
+            "part_rows": part_rows,
+            "batch_rows": batch_rows,
+        },
+        files,
+        parts,
+    )
+
+    def make_work(folder: Path) -> JudgePart:
+        announce("Reading labels")
+        labels = _gathered(executor, ReadRows((label,)), parts, label)
+        codes = np.unique(labels, return_inverse=True)[1]
+        sample = draw_sample(codes, sample_rows, random_state)
+        saved = folder / DETECTOR
+        if not saved.exists():
+            announce("Reading a sample")
+            tables = _in_order(executor, ReadRows(chosen, sample), parts)
+            arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
+            frame = as_frame(arrow.concat_tables(tables))
+            detector.fit(frame, labels[sample])
+            temporary = folder / f".{DETECTOR}.{token_hex(4)}.tmp"
+            detector.save(temporary)
+            temporary.replace(saved)
+        return JudgePart(as_model(saved), chosen, label, kept, sample, batch_rows)
+
+    with telling(progress):
+        return run_parts(make_work, plan, Path(output), executor, "Judging labels")
+
+
+def _in_order(executor: Executor, work: Any, parts: Sequence[Part]) -> list[Any]:
+    """What comes of all parts, in their order; raises if any failed."""
+    found: dict[int, Any] = {}
+    failed: dict[str, str] = {}
+    for outcome in executor.run(work, parts):
+        if outcome.error is None:
+            found[outcome.item.number] = outcome.value
+        else:
+            failed[outcome.item.place] = str(outcome.error)
+    if failed:
+        place, error = min(failed.items())
+        raise InvalidInputError(
+            f"{len(failed)} of {len(parts)} parts cannot be read, such as {place}: {error}"
+        )
+    return [found[part.number] for part in parts]
+
+
+def _gathered(executor: Executor, work: Any, parts: Sequence[Part], label: str) -> Array:
+    tables = _in_order(executor, work, parts)
+    return np.concatenate(
+        [_labels(table, label, part.place) for table, part in zip(tables, parts, strict=True)]
+    )
+
+
+def _labels(table: Any, label: str, place: str) -> Array:
+    column = as_frame(table.select([label]))[label]
+    if (missing := column.isna()).any():
+        raise InvalidInputError(
+            f"There is no label in row {int(missing.to_numpy().argmax())} of {place}.\n"
+            "Hint: drop the rows without a label."
+        )
+    given: ArrayLike = column.to_numpy()
+    return check_labels(given, "the label column", "find_mislabeled")
+
+
+def _places(rows: IntArray, part: Part) -> IntArray:
+    """Which rows of a part are among those with the given numbers, which ascend."""
+    first, last = np.searchsorted(rows, [part.first, part.first + part.stop - part.start])
+    return rows[first:last] - part.first

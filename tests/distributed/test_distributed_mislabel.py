@@ -1,0 +1,121 @@
+"""Wrong labels in files: the in-memory result where all rows are in the sample, equal bits however rows are spread."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+
+from neighboragg import distributed, find_mislabeled
+from neighboragg.datasets import add_label_noise
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+
+
+@pytest.fixture(scope="module")
+def labeled():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["setosa", "versicolor", "virginica"])
+    X.columns = ["sepal length", "sepal width", "petal length", "petal width"]
+    noisy = add_label_noise(names[y], rate=0.1, random_state=0)
+    order = np.random.default_rng(0).permutation(150)
+    return X.assign(species=noisy.y, id=np.arange(150)).iloc[order].reset_index(drop=True)
+
+
+@pytest.fixture
+def judged(labeled, tmp_path):
+    def run(name, ends=(), frame=None, **options):
+        frame = labeled if frame is None else frame
+        folder = tmp_path / f"input {name}"
+        if not folder.exists():
+            folder.mkdir()
+            for i, (start, stop) in enumerate(zip((0, *ends), (*ends, len(frame)), strict=True)):
+                frame[start:stop].to_parquet(folder / f"{i}.parquet")
+        settings = {
+            "label": "species",
+            "keep": ["id"],
+            "part_rows": 40,
+            "batch_rows": 32,
+            "own_models": False,
+        }
+        written = distributed.find_mislabeled(folder, tmp_path / name, **(settings | options))
+        return pd.concat([pd.read_parquet(file) for file in written.files], ignore_index=True)
+
+    return run
+
+
+def test_the_result_in_memory_where_all_rows_are_in_the_sample(judged, labeled):
+    found = judged("all")
+    expected = find_mislabeled(labeled.drop(columns=["species", "id"]), labeled["species"], own_models=False)
+    assert found.columns.tolist() == ["id", "given", "suggested", "label_trust", "score", "flagged"]
+    np.testing.assert_array_equal(found["score"], expected.scores)
+    np.testing.assert_array_equal(found["flagged"], expected.mask)
+    np.testing.assert_array_equal(found["suggested"], expected.suggested)
+    np.testing.assert_array_equal(found["given"], expected.given)
+    np.testing.assert_array_equal(found["label_trust"], expected.label_trust)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "ends", [(75,), (10, 11, 30, 30, 90, 120, 140), (1, 149)], ids=["2", "8, one empty", "unequal"]
+)
+def test_equal_bits_however_rows_are_spread(judged, ends):
+    whole = judged("whole", sample_rows=90)
+    pd.testing.assert_frame_equal(
+        judged("spread", ends, sample_rows=90, part_rows=23), whole, check_exact=True
+    )
+
+
+@pytest.mark.slow
+def test_equal_bits_where_a_class_lives_in_one_file_only(judged, labeled):
+    by_class = labeled.sort_values("species", ignore_index=True)
+    ends = tuple(np.cumsum(by_class["species"].value_counts(sort=False))[:-1])
+    settings = {"frame": by_class, "sample_rows": 90, "own_models": True}
+    pd.testing.assert_frame_equal(
+        judged("spread", ends, **settings), judged("whole", **settings), check_exact=True
+    )
+
+
+@pytest.mark.slow
+def test_equal_bits_on_a_cluster(judged, cluster):
+    alone = judged("alone", sample_rows=90)
+    together = judged("together", (10, 80), sample_rows=90, client=cluster)
+    pd.testing.assert_frame_equal(together, alone, check_exact=True)
+
+
+def test_rows_outside_the_sample_are_judged_well(judged, labeled):
+    found = judged("sampled", sample_rows=90).set_index("id").loc[labeled["id"]]
+    clean = np.repeat(["setosa", "versicolor", "virginica"], 50)[labeled["id"]]
+    wrong = (labeled["species"] != clean).to_numpy()
+    assert found["score"][wrong].median() < found["score"][~wrong].quantile(0.1)
+    assert (found["suggested"][wrong].to_numpy() == clean[wrong]).mean() > 0.8
+
+
+def test_the_detector_is_fitted_once(judged, tmp_path, monkeypatch):
+    first = judged("again", sample_rows=90)
+    (tmp_path / "again" / "part-00001.parquet").unlink()
+    monkeypatch.setattr("neighboragg.mislabel.MislabelDetector.fit", None)
+    pd.testing.assert_frame_equal(judged("again", sample_rows=90), first, check_exact=True)
+    with pytest.raises(
+        InvalidInputError, match="holds the parts of another run: with sample_rows=90, not 80"
+    ):
+        judged("again", sample_rows=80)
+
+
+def test_refusals(judged, labeled):
+    with pytest.raises(InvalidParameterError, match="cannot be a number of labels here"):
+        judged("a", flag=5)
+    with pytest.raises(
+        InvalidInputError, match="The label column 'species' is among the columns to judge by"
+    ):
+        judged("a", columns=["petal width", "species"])
+    with pytest.raises(InvalidInputError, match="The column 'score' cannot be kept"):
+        judged("a", keep=["score"])
+    gap = labeled.copy()
+    gap.loc[50, "species"] = None
+    with pytest.raises(
+        InvalidInputError, match=r"There is no label in row 10 of .*0\.parquet, rows 40 to 79"
+    ):
+        judged("gap", frame=gap)
+    with pytest.raises(
+        InvalidInputError, match=r"4 of 4 parts cannot be read, such as .*There is no column 'kind'"
+    ):
+        judged("b", label="kind", columns=["petal width"])
