@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from neighboragg.review import corrected_labels, export_labels
+from neighboragg.review import Neighbor, corrected_labels, export_labels
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -515,3 +515,51 @@ def test_a_picture_is_shown_and_nothing_is_fetched_elsewhere(
         me.expect(picture).to_have_js_property("naturalWidth", 8)
         assert len(asked) >= 5
         assert all(url.startswith(server.origin) for url in asked)
+
+
+AWKWARD_NAMES = [
+    "cat/plain.png",
+    "cat/a b'c&d #1?x=2%41.png",
+    'dog/"><img src=x onerror=alert(1)>.png',
+    "dög/日本 <b>.PNG",
+    "dog/javascript:alert(1).png",
+]
+
+
+@pytest.mark.slow
+def test_pictures_with_awkward_names_are_shown_with_their_neighbors_and_decided(
+    visit, serve_here, make_item, make_review_set, tmp_path
+):
+    from PIL import Image
+
+    for width, name in enumerate(AWKWARD_NAMES, start=5):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (width, 4), "red").save(tmp_path / name)
+    near = [Neighbor(90 + i, 0.5, {"image": name}, name=name) for i, name in enumerate(AWKWARD_NAMES)]
+    items = [
+        make_item(
+            i,
+            content={"image": name},
+            name=name,
+            given_neighbors=tuple(near[:2]),
+            suggested_neighbors=tuple(near[2:]),
+        )
+        for i, name in enumerate(AWKWARD_NAMES)
+    ]
+    review_set = make_review_set(items=tuple(items), n_flagged=len(items))
+    with serve_here(review_set) as server:
+        me = visit(server.address)
+        for width, name in enumerate(AWKWARD_NAMES, start=5):
+            me.expect(me.page.locator("html.scripted #thing img")).to_have_attribute(
+                "alt", f"Picture of {name}: {name}"
+            )
+            me.expect(me.page.locator("h1")).to_have_text(name)
+            me.expect(me.page.locator("#thing img")).to_have_js_property("naturalWidth", width)
+            thumbs = me.page.locator(".thumbs img")
+            me.expect(thumbs).to_have_count(5)
+            for i in range(5):
+                thumbs.nth(i).scroll_into_view_if_needed()
+                me.expect(thumbs.nth(i)).to_have_js_property("naturalWidth", 5 + i)
+            me.press("r")
+        me.expect(me.page.locator("h1")).to_have_text("Nothing left to look at here")
+        assert [row["action"] for row in export_labels(server.store, review_set)] == ["relabel"] * 5

@@ -11,7 +11,12 @@ from urllib.request import url2pathname
 import pytest
 from typer.testing import CliRunner
 
-from neighboragg.exceptions import FileFormatError, InvalidParameterError, MissingExtraError
+from neighboragg.exceptions import (
+    FileFormatError,
+    InvalidInputError,
+    InvalidParameterError,
+    MissingExtraError,
+)
 from neighboragg.review import create_app, save_review_set, serve
 
 with warnings.catch_warnings():
@@ -192,3 +197,18 @@ def test_a_missing_package_names_the_extra(source, review_set, tmp_path, monkeyp
         f"The review page needs the package {package!r}, which is not installed.\n"
         'Hint: pip install "neighboragg[review]"'
     )
+
+
+def test_pictures_that_are_all_elsewhere_are_said_to_be(started, tmp_path, make_item, make_review_set):
+    items = tuple(make_item(row, content={"image": f"cat/{row}.png"}) for row in range(2))
+    save_review_set(tmp_path / "set.json", make_review_set(items=items, n_flagged=2))
+    with pytest.raises(InvalidInputError) as caught:
+        serve(tmp_path / "set.json", open_browser=False)
+    assert str(caught.value) == (
+        f"None of the 2 pictures to review is below {tmp_path}; the first is cat/0.png.\n"
+        "Hint: --images folder, the folder that was audited, or that of the table."
+    )
+    (tmp_path / "pictures" / "cat").mkdir(parents=True)
+    (tmp_path / "pictures" / "cat" / "1.png").write_bytes(b"")
+    serve(tmp_path / "set.json", open_browser=False, image_root=tmp_path / "pictures")
+    assert "address" in started

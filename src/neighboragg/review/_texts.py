@@ -50,7 +50,8 @@ def environment() -> jinja2.Environment:
     )
     environment.filters |= {
         "show": show_value,
-        "sentence": lambda text: text[:1].upper() + text[1:],
+        # The path of a picture stays as it is.
+        "sentence": lambda text: text if "/" in text else text[:1].upper() + text[1:],
         "count": lambda number: f"{number:,}",
         "percent": _percent,
         "image_url": lambda path: "/images/" + quote(str(path)),
