@@ -99,3 +99,18 @@ def network_cost() -> str:
             f"{row['over_resnet18']:.3f} |"
         )
     return "\n".join(lines)
+
+
+def pictures() -> str:
+    """Wrong labels of pictures found by the built-in descriptor, by views, and by views together."""
+    rows = json.loads((RESULTS / "pictures.json").read_text())["rows"]
+    sets = list(dict.fromkeys(row["set"] for row in rows))
+    cell = {(row["set"], row["by"]): row for row in rows}
+    lines = [
+        "| AUROC / AP of wrong labels, % | " + " | ".join(sets) + " |",
+        "| --- " * (len(sets) + 1) + "|",
+    ]
+    for by in dict.fromkeys(row["by"] for row in rows):
+        shown = [f"{100 * cell[name, by]['auroc']:.1f} / {100 * cell[name, by]['ap']:.1f}" for name in sets]
+        lines.append(f"| {by} | " + " | ".join(shown) + " |")
+    return "\n".join(lines)

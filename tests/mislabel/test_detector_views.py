@@ -236,3 +236,53 @@ def test_pixels_and_main_directions_of_digits():
     result = find_mislabeled(views, noisy.y, features="passthrough")
     assert noisy.mask[result.mask].mean() > 0.9
     assert result.mask[noisy.mask].mean() > 0.9
+
+
+def noisy_columns(n=900, n_classes=3):
+    """Two columns that tell the class, among many that do not."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, n_classes, n)
+    telling = 4.0 * np.eye(n_classes)[y][:, :2] + rng.normal(size=(n, 2))
+    return np.hstack([telling, 3.0 * rng.normal(size=(n, 12))]), y
+
+
+@pytest.mark.slow
+def test_a_learned_metric_finds_more_where_distances_say_little():
+    X, y = noisy_columns()
+    noisy = add_label_noise(y, rate=0.08, random_state=0)
+    found = {
+        learned: find_mislabeled(X, noisy.y, learned_metric=learned, flag=20, **FAST)
+        for learned in (False, True)
+    }
+    quality = {key: average_precision_score(noisy.mask, -result.scores) for key, result in found.items()}
+    assert quality[True] > quality[False] + 0.04
+    reasons = [reason for row in found[True].reasons for reason in row]
+    assert any(reason.startswith("neighbors in a learned metric disagree (") for reason in reasons)
+    assert any(reason.startswith("neighbors disagree (") for reason in reasons)
+
+
+@pytest.mark.slow
+def test_a_learned_metric_does_not_vouch_for_the_labels_it_was_learned_from():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 40)), rng.integers(0, 2, 300)
+    result = find_mislabeled(X, y, learned_metric=True, force=True, **FAST)
+    assert (result.label_trust > 0.5).mean() < 0.6
+
+
+@pytest.mark.slow
+def test_learned_metrics_of_views_for_new_rows_groups_and_files(tmp_path):
+    X, y = noisy_columns()
+    views = {"first": X[:400, :7], "second": X[:400, 7:]}
+    detector = MislabelDetector(learned_metric=True, **FAST)
+    detector.fit({name: view[:300] for name, view in views.items()}, y[:300], groups=np.arange(300) // 3)
+    new = {name: view[300:] for name, view in views.items()}
+    right, wrong = (detector.score_reliability(new, labels) for labels in (y[300:400], (y[300:400] + 1) % 3))
+    assert np.median(right) > np.median(wrong) + 2
+    detector.save(tmp_path / "d.nagg")
+    np.testing.assert_array_equal(
+        neighboragg.load(tmp_path / "d.nagg").score_reliability(new, y[300:400]), right
+    )
+    assert message_of(find_mislabeled, {"learned metric": X}, y, learned_metric=True, **FAST) == (
+        "A view cannot be called 'learned metric', as the learned metric of another could be.\n"
+        "Hint: give it another name."
+    )

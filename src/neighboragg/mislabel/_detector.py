@@ -46,6 +46,7 @@ from neighboragg.mislabel._predictive import measure_predictiveness
 from neighboragg.mislabel._reliability import RELIABILITIES, reliability_scores
 from neighboragg.mislabel._result import MislabelResult
 from neighboragg.mislabel._row_groups import RowGroups, group_rows, warn_if_known
+from neighboragg.mislabel._view_neighbors import FEATURES
 from neighboragg.mislabel.rules import FlagRule, JudgedLabels, Nothing, as_rule
 from neighboragg.persistence import Savable
 
@@ -53,8 +54,6 @@ __all__ = ["MislabelDetector"]
 
 # Score of a label by the noise model, beside the scores by trust alone.
 ODDS = "odds"
-# What the only view is called.
-FEATURES = "features"
 
 
 class MislabelDetector(Savable, BaseEstimator):
@@ -89,6 +88,9 @@ class MislabelDetector(Savable, BaseEstimator):
         logistic regression on their words.
     boosting : bool, default=False
         Ask histogram gradient boosting out of fold as well, if own models are asked. Slow.
+    learned_metric : bool, default=False
+        Look for neighbors in linear maps too, learned out of fold so that neighbors share their label. Slow; gains most
+        where distances say little.
     cv : int, default=5
         Folds, stratified, with groups whole; as many as groups if those are fewer.
     n_neighbors : int, default=20
@@ -177,6 +179,7 @@ class MislabelDetector(Savable, BaseEstimator):
         n_passes: int = 2,
         own_models: bool = True,
         boosting: bool = False,
+        learned_metric: bool = False,
         cv: int = 5,
         n_neighbors: int = 20,
         duplicates: str = "group",
@@ -192,6 +195,7 @@ class MislabelDetector(Savable, BaseEstimator):
         self.n_passes = n_passes
         self.own_models = own_models
         self.boosting = boosting
+        self.learned_metric = learned_metric
         self.cv = cv
         self.n_neighbors = n_neighbors
         self.duplicates = duplicates
@@ -286,6 +290,7 @@ class MislabelDetector(Savable, BaseEstimator):
             n_neighbors=self.n_neighbors,
             own_models=bool(self.own_models),
             boosting=bool(self.boosting),
+            learned_metric=bool(self.learned_metric),
             keep_models=keep_models,
             seed=int(rng.randint(2**31 - 1)),
             n_jobs=self.n_jobs,

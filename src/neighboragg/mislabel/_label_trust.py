@@ -52,6 +52,8 @@ class LabeledRows:
     n_neighbors : int
     own_models, boosting : bool
         Whom to ask beside the neighbors.
+    learned_metric : bool
+        Whether to look for neighbors in learned maps too.
     keep_models : bool
         Whether own models are to judge further rows; kept, they take most of the memory.
     seed : int
@@ -69,6 +71,7 @@ class LabeledRows:
     n_neighbors: int
     own_models: bool
     boosting: bool
+    learned_metric: bool
     keep_models: bool
     seed: int
     n_jobs: int | None
@@ -94,7 +97,9 @@ class LabeledRows:
             weight > RELIABLE,
             n_classes=self.n_classes,
             n_neighbors=self.n_neighbors,
+            seed=self.seed,
             n_jobs=self.n_jobs,
+            folds=self.folds if self.learned_metric else None,
         )
 
     def ask_models(self, vectors: FloatArray, weight: FloatArray) -> dict[str, CrossFitted]:

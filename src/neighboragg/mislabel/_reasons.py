@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
+from neighboragg.mislabel._view_neighbors import FEATURES, LEARNED
 
 __all__ = ["reasons_for"]
 
@@ -49,7 +50,7 @@ def reasons_for(
     names = [repr(label) for label in classes.tolist()]
     lone = (np.bincount(codes, minlength=len(classes)) == 1)[codes]
     # Views are named only where there are several.
-    within = {view: f" in {view!r}" if len(votes) > 1 else "" for view in votes}
+    within = {view: _within(view) for view in votes} if len(votes) > 1 else dict.fromkeys(votes, "")
     isolated = {view: isolated_rows(nearest) for view, nearest in distances.items()}
     favorites = {name: proba.argmax(axis=1) for name, proba in said.items()}
 
@@ -71,6 +72,10 @@ def reasons_for(
         ]
 
     return [tuple(of_row(i)) for i in flagged]
+
+
+def _within(view: str) -> str:
+    return {FEATURES: "", LEARNED: f" in a {LEARNED}"}.get(view, f" in {view!r}")
 
 
 def isolated_rows(distances: FloatArray) -> BoolArray:

@@ -2,15 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from neighboragg._progress import step
-from neighboragg._typing import BoolArray, FloatArray, IntArray
+from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
+from neighboragg.exceptions import InvalidInputError
 from neighboragg.mislabel._class_neighbors import UngroupedNeighbors, nearest_overall
+from neighboragg.mislabel._learned_neighbors import LearnedNeighbors
 from neighboragg.persistence import Stored
 
-__all__ = ["Near", "ViewNeighbors"]
+__all__ = ["FEATURES", "LEARNED", "Near", "ViewNeighbors"]
+
+# What the only view is called, and its learned metric.
+FEATURES, LEARNED = "features", "learned metric"
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,11 @@ class Near(Stored):
     def nearest(self, n_neighbors: int) -> BoolArray:
         """Which of them are the nearest of all."""
         return nearest_overall(self.distances, self.rows, n_neighbors)
+
+
+def learned_name(view: str) -> str:
+    """What the learned metric of a view is called."""
+    return LEARNED if view == FEATURES else f"{view}, {LEARNED}"
 
 
 class ViewNeighbors(Stored):
@@ -38,8 +49,10 @@ class ViewNeighbors(Stored):
     groups : ndarray of shape (n,)
     keep : ndarray of bool of shape (n,)
         Rows that may be found.
-    n_classes, n_neighbors : int
+    n_classes, n_neighbors, seed : int
     n_jobs : int or None
+    folds : ndarray of shape (n,) or None
+        If given, rows are looked up in learned maps of each view too, which have not seen their fold.
     """
 
     def __init__(
@@ -52,15 +65,28 @@ class ViewNeighbors(Stored):
         *,
         n_classes: int,
         n_neighbors: int,
+        seed: int,
         n_jobs: int | None,
+        folds: Array | None,
     ) -> None:
+        for view in views:
+            if view.endswith(LEARNED):
+                raise InvalidInputError(
+                    f"A view cannot be called {view!r}, as the learned metric of another could be.\n"
+                    "Hint: give it another name."
+                )
         self.widths = dict(views)
+        parts = self._parts(X)
+        size: dict[str, Any] = {"n_classes": n_classes, "n_neighbors": n_neighbors, "n_jobs": n_jobs}
         self.by_view = {
-            view: UngroupedNeighbors(
-                part, codes, groups, keep, n_classes=n_classes, n_neighbors=n_neighbors, n_jobs=n_jobs
-            )
-            for view, part in self._parts(X).items()
+            view: UngroupedNeighbors(part, codes, groups, keep, **size) for view, part in parts.items()
         }
+        self.learned: dict[str, LearnedNeighbors] = {}
+        if folds is not None:
+            self.learned = {
+                view: LearnedNeighbors(part, codes, folds, keep, seed=seed, **size)
+                for view, part in parts.items()
+            }
 
     def of_own_rows(self) -> dict[str, Near]:
         """The nearest of each row in each view; (inf, -1) where there are fewer."""
@@ -68,11 +94,18 @@ class ViewNeighbors(Stored):
         for view, neighbors in self.by_view.items():
             found[view] = Near(*neighbors.of_own_rows())
             step()
-        return found
+        return found | {
+            learned_name(view): Near(*neighbors.of_own_rows()) for view, neighbors in self.learned.items()
+        }
 
     def of_new_rows(self, X: FloatArray) -> dict[str, Near]:
         """The nearest of rows that belong to no group."""
-        return {view: Near(*self.by_view[view].of_new_rows(part)) for view, part in self._parts(X).items()}
+        parts = self._parts(X)
+        found = {view: Near(*self.by_view[view].of_new_rows(part)) for view, part in parts.items()}
+        return found | {
+            learned_name(view): Near(*neighbors.of_new_rows(parts[view]))
+            for view, neighbors in self.learned.items()
+        }
 
     @property
     def vectors(self) -> FloatArray:
