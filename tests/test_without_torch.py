@@ -31,3 +31,15 @@ def test_what_needs_it_names_the_extra():
         "MissingExtraError: neighboragg.torch needs the package 'torch', which is not installed.\n"
         'Hint: pip install "neighboragg[torch]"\n'
     )
+
+
+def test_a_device_names_the_extra():
+    done = run(
+        "from neighboragg.neighbors import ClasswiseNeighbors\n"
+        "ClasswiseNeighbors(1, device='cpu').fit([[0.0]], [0]).kneighbors([[1.0]])"
+    )
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "MissingExtraError: The 'device' parameter of ClasswiseNeighbors needs the package 'torch', which is not "
+        'installed.\nHint: pip install "neighboragg[torch]"\n'
+    )

@@ -65,6 +65,8 @@ class NeighborAgg(ReferenceSearch):
         with no more rows than that, the result is that of None, which keeps all rows in memory.
     n_jobs : int, default=None
         Threads of the search.
+    device : str or torch.device, default=None
+        Where candidates for neighbors are looked for, such as "cuda" or "mps"; needs PyTorch. The bits are the same.
     random_state : int, RandomState instance or None, default=0
         Seeds the learned metric, the network and automatic second opinions.
 
@@ -130,6 +132,7 @@ class NeighborAgg(ReferenceSearch):
         batch_size: int | None = None,
         memory: int | str | None = None,
         n_jobs: int | None = None,
+        device: Any = None,
         random_state: Any = 0,
     ) -> None:
         self.aggregator = aggregator
@@ -143,6 +146,7 @@ class NeighborAgg(ReferenceSearch):
         self.batch_size = batch_size
         self.memory = memory
         self.n_jobs = n_jobs
+        self.device = device
         self.random_state = random_state
 
     def kneighbors(

@@ -9,7 +9,7 @@ import numpy as np
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_proba
 from neighboragg.aggregators import Aggregator
-from neighboragg.exceptions import InvalidInputError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods._base import FitData, TrustMethod
 from neighboragg.methods._streamed_rows import Sample, stream_rows
 from neighboragg.methods._views import FEATURES, columns_of, learned, stack_views
@@ -36,6 +36,7 @@ class ReferenceSearch(TrustMethod):
     batch_size: int | None
     memory: int | str | None
     n_jobs: int | None
+    device: Any
     random_state: Any
     aggregator_: Aggregator
     components_: dict[str, FloatArray]
@@ -57,6 +58,11 @@ class ReferenceSearch(TrustMethod):
         if self.memory is None:
             return super()._check_fit(X, y, X_val, y_val, proba_val, classes)
         owner = type(self).__name__
+        if self.device is not None:
+            raise InvalidParameterError(
+                f"The 'device' parameter of {owner} is for reference rows in memory, so not with `memory`. "
+                f"Got {self.device!r}.\nHint: leave one of the two out."
+            )
         if isinstance(X, Mapping):
             raise InvalidInputError(
                 f"Several views of rows are kept in memory by {owner}, so not with `memory`."
@@ -129,7 +135,9 @@ class ReferenceSearch(TrustMethod):
     def _index_for(self, name: str, k: int) -> Any:
         metric = self.metric if name in self.views_ else "euclidean"
         if self.memory is None:
-            return ClasswiseNeighbors(k, metric=metric, batch_size=self.batch_size, n_jobs=self.n_jobs)
+            return ClasswiseNeighbors(
+                k, metric=metric, batch_size=self.batch_size, n_jobs=self.n_jobs, device=self.device
+            )
         return StreamedNeighbors(k, metric=metric, memory=self.memory, n_jobs=self.n_jobs)
 
     def _mapped(self, name: str, X: Any) -> Any:

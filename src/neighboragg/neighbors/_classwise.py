@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs, parallel_config
@@ -21,6 +21,7 @@ from neighboragg._validation import (
     encode_labels,
 )
 from neighboragg.exceptions import InvalidInputError
+from neighboragg.neighbors._device_search import table_on
 from neighboragg.neighbors._kernel import can_search, kernel_in_use, search_compiled, warn_if_slow
 from neighboragg.neighbors._numpy_search import search_with_numpy
 from neighboragg.neighbors._reference import Reference
@@ -47,6 +48,9 @@ class ClasswiseNeighbors(Savable, BaseEstimator):
         job. None chooses a size that keeps the matrix product efficient.
     n_jobs : int, default=None
         Threads; None means 1 unless in a :func:`joblib.parallel_config` context, -1 means all cores.
+    device : str or torch.device, default=None
+        Where candidates are looked for, such as "cuda" or "mps"; needs PyTorch. Their distances are recomputed and
+        certified on the processor, so that the result has the same bits. None searches without PyTorch.
 
     Attributes
     ----------
@@ -93,11 +97,13 @@ class ClasswiseNeighbors(Savable, BaseEstimator):
         metric: str = "euclidean",
         batch_size: int | None = None,
         n_jobs: int | None = None,
+        device: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.metric = metric
         self.batch_size = batch_size
         self.n_jobs = n_jobs
+        self.device = device
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None = None) -> Self:
         """Index the reference rows.
@@ -192,6 +198,13 @@ class ClasswiseNeighbors(Savable, BaseEstimator):
         distances, indices = np.empty(shape), np.empty(shape, dtype=np.int64)
         reference = self._reference
         hidden = None if excluded is None else reference.positions_of(excluded)
+        if self.device is not None:
+            table = table_on(reference, self.device, type(self).__name__)
+            for batch in self._batches(len(queries), 1):
+                own = None if hidden is None else hidden[batch]
+                part = distances[batch], indices[batch]
+                search_with_numpy(reference, queries[batch], own, *part, multiply=table.product)
+            return self._as_asked(distances), indices
         kernel = kernel_in_use()
         library = kernel.library if can_search(reference, k) else None
         search = search_with_numpy if library is None else partial(search_compiled, library)
@@ -207,7 +220,11 @@ class ClasswiseNeighbors(Savable, BaseEstimator):
             # Jobs are threads of ours, each with a product of its own; those of the product itself would compete.
             with ONE_THREAD:
                 self._in_batches(work, len(queries))
-        return (distances**2 / 2.0 if self.metric == "cosine" else distances), indices
+        return self._as_asked(distances), indices
+
+    def _as_asked(self, distances: FloatArray) -> FloatArray:
+        """Distances in the metric; those found are Euclidean."""
+        return distances**2 / 2.0 if self.metric == "cosine" else distances
 
     def _in_batches(self, work: Callable[[slice], None], n: int) -> None:
         """Call `work` with slices of n queries, on as many threads as there are jobs."""

@@ -7,8 +7,10 @@ duplicates, extreme values) is searched wider, and finally against every row. Th
 data alone, and its bits are those of the compiled search, whose order of summation is repeated here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -48,44 +50,85 @@ class Queries:
         return len(self.rows)
 
 
+class Product(Protocol):
+    """Squared distances in single precision, less a number for each query, which propose candidates."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Queries and reference rows."""
+
+    def __getitem__(self, chosen: Any) -> Self:
+        """Some queries, or some reference rows."""
+
+    def smallest(self, width: int) -> tuple[IntArray, FloatArray]:
+        """Ascending positions of the `width` smallest values of each query, and the largest of those values."""
+
+
+class HostProduct:
+    """A product in an array."""
+
+    def __init__(self, values: FloatArray) -> None:
+        self._values = values
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._values.shape
+
+    def __getitem__(self, chosen: Any) -> "HostProduct":
+        return HostProduct(self._values[chosen])
+
+    def smallest(self, width: int) -> tuple[IntArray, FloatArray]:
+        return _smallest(self._values, width)
+
+
 def search_with_numpy(
     reference: Reference,
     rows: FloatArray,
     hidden: IntArray | None,
     distances: FloatArray,
     ids: IntArray,
+    multiply: Callable[..., Product] | None = None,
 ) -> None:
     """Fill `distances` and `ids`, each (n, C, K), with the nearest rows of each class by (distance, id).
 
-    `hidden` holds the position of the reference row that each query must not find, -1 for none.
+    `hidden` holds the position of the reference row that each query must not find, -1 for none. `multiply` takes
+    queries in single precision and a range of reference rows; None multiplies arrays.
     """
     queries = Queries.of(rows, reference.frame)
     starts = reference.starts
     for panel in _panels(starts):
         low, high = int(starts[panel.start]), int(starts[panel.stop])
-        table = reference.table_of(low, high)
+        product_with = (
+            _array_product(reference.table_of(low, high))
+            if multiply is None
+            else partial(multiply, low=low, high=high)
+        )
         step = max(16, PRODUCT_ELEMENTS // max(1, high - low))
         for start in range(0, len(queries), step):
             part = slice(start, start + step)
             some = queries[part]
-            product = some.single @ table.T
+            product = product_with(some.single)
             for c in panel:
                 block = slice(starts[c], starts[c + 1])
                 distances[part, c], ids[part, c] = _nearest_in(
                     reference,
                     block,
                     some,
-                    product[:, block.start - low : block.stop - low],
+                    product[:, int(block.start - low) : int(block.stop - low)],
                     distances.shape[2],
                     None if hidden is None else _within(hidden[part], block),
                 )
+
+
+def _array_product(table: FloatArray) -> Callable[[FloatArray], Product]:
+    return lambda single: HostProduct(single @ table.T)
 
 
 def _nearest_in(
     reference: Reference,
     block: slice,
     queries: Queries,
-    product: FloatArray,
+    product: Product,
     k: int,
     hidden: IntArray | None,
 ) -> tuple[FloatArray, IntArray]:
@@ -137,7 +180,7 @@ def _search(
     rows: FloatArray,
     frame: Frame,
     queries: Queries,
-    product: FloatArray,
+    product: Product,
     n_neighbors: int,
     hidden: IntArray | None,
     width: int,
@@ -148,7 +191,7 @@ def _search(
         distances = np.sqrt(_squared_to_all(rows, queries.rows))
         positions = np.broadcast_to(np.arange(len(rows)), distances.shape)
     else:
-        positions, last = _smallest(product, width)
+        positions, last = product.smallest(width)
         distances = np.sqrt(_squared_to_candidates(rows, positions, queries.rows))
     if hidden is not None:
         distances[positions == hidden[:, None]] = np.inf
