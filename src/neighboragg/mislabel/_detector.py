@@ -40,7 +40,7 @@ from neighboragg.mislabel._inputs import (
 )
 from neighboragg.mislabel._label_noise import find_label_noise
 from neighboragg.mislabel._label_trust import LabeledRows, fit_label_trust
-from neighboragg.mislabel._misuse import looks_in_sample
+from neighboragg.mislabel._misuse import warn_if_in_sample
 from neighboragg.mislabel._new_labels import NewLabels, new_labels
 from neighboragg.mislabel._predictive import measure_predictiveness
 from neighboragg.mislabel._reliability import RELIABILITIES, reliability_scores
@@ -297,7 +297,9 @@ class MislabelDetector(Savable, BaseEstimator):
         )
         self._label_trust = fit_label_trust(data, self.n_passes, self._report)
         if proba is not None:
-            self._warn_if_in_sample(data)
+            models = self._label_trust.passes[0].models.values()
+            others = [*self._label_trust.votes.values(), *(model.proba for model in models)]
+            warn_if_in_sample(said, others, codes, owner)
         if not self.force:
             self._check_predictive(codes)
         trust, first = self._label_trust.trust, self._label_trust.first
@@ -481,23 +483,6 @@ class MislabelDetector(Savable, BaseEstimator):
             stacklevel=4,
         )
         self._rule = Nothing(self._rule.name, f"Nothing is flagged, as nothing is known: {figures}.")
-
-    def _warn_if_in_sample(self, data: LabeledRows) -> None:
-        first = self._label_trust.passes[0]
-        own = [*self._label_trust.votes.values(), *(model.proba for model in first.models.values())]
-        agreeing, *others = (
-            int((said.argmax(axis=1) == data.codes).sum()) for said in (data.proba, *own) if said is not None
-        )
-        n = len(data.codes)
-        if looks_in_sample(agreeing, max(others), n):
-            warnings.warn(
-                f"proba passed to {type(self).__name__} agrees with y in {agreeing} of {n} rows, while the best "
-                f"opinion of models and neighbors that have not seen the label agrees in {max(others)}. It looks "
-                "like predictions for rows that the classifier was trained on, which repeat wrong labels.\n"
-                "Hint: proba=cross_val_predict(classifier, X, y, cv=5, method='predict_proba').",
-                TrustWarning,
-                stacklevel=4,
-            )
 
     def _report(self, message: str) -> None:
         if self.verbose:
