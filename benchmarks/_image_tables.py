@@ -107,10 +107,14 @@ def pictures() -> str:
     sets = list(dict.fromkeys(row["set"] for row in rows))
     cell = {(row["set"], row["by"]): row for row in rows}
     lines = [
-        "| AUROC / AP of wrong labels, % | " + " | ".join(sets) + " |",
-        "| --- " * (len(sets) + 1) + "|",
+        "| AUROC / AP of wrong labels / right among flagged, % | " + " | ".join([*sets, "CPU s"]) + " |",
+        "| --- " * (len(sets) + 2) + "|",
     ]
     for by in dict.fromkeys(row["by"] for row in rows):
-        shown = [f"{100 * cell[name, by]['auroc']:.1f} / {100 * cell[name, by]['ap']:.1f}" for name in sets]
-        lines.append(f"| {by} | " + " | ".join(shown) + " |")
+        found = [cell[name, by] for name in sets]
+        shown = [
+            " / ".join(f"{100 * row[metric]:.1f}" for metric in ("auroc", "ap", "precision")) for row in found
+        ]
+        seconds = mean(row["cpu_seconds"] for row in found)
+        lines.append(f"| {by} | " + " | ".join([*shown, f"{seconds:.0f}"]) + " |")
     return "\n".join(lines)
