@@ -108,6 +108,8 @@ def test_extras_named_in_errors_exist():
 @pytest.mark.slow
 def test_a_bare_import_needs_no_extra():
     heavy = [
+        "PIL",
+        "sqlite3",
         "pandas",
         "matplotlib",
         "typer",

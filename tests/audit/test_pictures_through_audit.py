@@ -1,6 +1,7 @@
 """Pictures and texts from files: folders by class, a column of paths, encoders, what cannot be read, corrections."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -127,6 +128,95 @@ def test_excluded_pictures_are_left_out_of_the_list(digits, tmp_path):
     assert len(listed) == N - 1
     assert message_of(correct, root, review=flagged, output=tmp_path / "c.parquet") == (
         f"The output {tmp_path / 'c.parquet'} for a folder of pictures must end in .csv."
+    )
+
+
+def decided(digits, tmp_path, **labels):
+    """Audit the folder, and give the two most suspicious pictures these labels."""
+    flagged = tmp_path / "s.csv"
+    found = audit(digits, flag=2)
+    found.write(flagged, overwrite=True)
+    items = found.review_set.flagged
+    with DecisionStore(flagged.with_suffix(".review.decisions.sqlite"), found.review_set) as store:
+        for item, label in zip(items, labels.values(), strict=True):
+            store.record(
+                item.row,
+                action="relabel",
+                label=label,
+                reviewer="Ada",
+                based_on=0,
+                new_class=label not in found.result.classes,
+            )
+    return flagged, [item.content["image"] for item in items]
+
+
+def files_in(root):
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*.png")}
+
+
+def test_pictures_are_moved_when_asked(digits, tmp_path):
+    root, *_ = digits
+    before = files_in(root)
+    flagged, (first, second) = decided(root, tmp_path, first="one", second="a new class")
+    first_name, second_name = first.partition("/")[2], second.partition("/")[2]
+    output = run("correct", root, "--review", flagged, "-o", tmp_path / "c.csv", "--move")
+    assert output.startswith("2 labels changed, 2 pictures moved: ")
+    expected = before | {f"one/{first_name}": before[first], f"a new class/{second_name}": before[second]}
+    assert files_in(root) == {path: raw for path, raw in expected.items() if path not in (first, second)}
+    # Not twice.
+    said = message_of(run, "correct", root, "--review", flagged, "-o", tmp_path / "d.csv", "--move")
+    assert "is not as it was in the audit" in said
+
+
+@pytest.mark.parametrize("label", ["../outside", "..", "/tmp/x", ".hidden", "a\\b"])
+def test_no_label_leads_out_of_the_folder(digits, tmp_path, label):
+    root, *_ = digits
+    before = files_in(tmp_path)
+    flagged, (_, second) = decided(root, tmp_path, first="one", second=label)
+    said = message_of(correct, root, review=flagged, output=tmp_path / "c.csv", move=True)
+    assert said == (
+        f"The label {label!r} of {second} cannot be the name of a folder, so nothing was moved.\n"
+        "Hint: relabel it in the review, or move the pictures by the list."
+    )
+    flagged.with_suffix(".png").unlink()
+    assert files_in(tmp_path) == before
+
+
+def test_no_picture_replaces_another(digits, tmp_path, monkeypatch):
+    root, *_ = digits
+    flagged, (first, second) = decided(root, tmp_path, first="new", second="new")
+    (root / "new").mkdir()
+    in_the_way = root / "new" / first.partition("/")[2]
+    in_the_way.with_suffix(".txt").write_text("not a picture")
+    before = files_in(root)
+    monkeypatch.setattr(
+        "pathlib.Path.exists", lambda path, real=Path.exists: real(path) or path == in_the_way
+    )
+    said = message_of(correct, root, review=flagged, output=tmp_path / "c.csv", move=True)
+    assert said.startswith(
+        f"{root / first} cannot move to {in_the_way}, where there is or would be another picture;"
+    )
+    monkeypatch.undo()
+    assert files_in(root) == before
+    # One that cannot be moved brings the others back.
+    real = Path.rename
+
+    def rename(path, target):
+        if path == root / second:
+            raise PermissionError(13, "Permission denied")
+        return real(path, target)
+
+    monkeypatch.setattr("pathlib.Path.rename", rename)
+    said = message_of(correct, root, review=flagged, output=tmp_path / "c.csv", move=True)
+    assert said.endswith("Permission denied. All pictures are where they were.")
+    assert files_in(root) == before
+
+
+def test_a_table_is_not_moved(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,u\n")
+    assert message_of(correct, tmp_path / "t.csv", label="y", move=True) == (
+        f"{tmp_path / 't.csv'} is a table; only pictures in a folder for each class are moved.\n"
+        "Hint: leave out --move."
     )
 
 

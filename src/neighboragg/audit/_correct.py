@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from neighboragg.audit._files import AuditFiles, check_not_input
+from neighboragg.audit._moves import move_pictures, planned_moves
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.review import ReviewSet, corrected_labels, excluded_rows, load_review_set
 from neighboragg.tables import FolderTable, check_outputs, format_of, read_table, staged_files
@@ -25,11 +26,14 @@ class Correction:
         Labels that differ from those of the table.
     n_dropped : int
         Rows that were excluded.
+    n_moved : int, default=0
+        Pictures that were moved to another folder.
     """
 
     output: Path
     n_changed: int
     n_dropped: int
+    n_moved: int = 0
 
 
 def correct(
@@ -41,6 +45,7 @@ def correct(
     sep: str | None = None,
     encoding: str | None = None,
     overwrite: bool = False,
+    move: bool = False,
 ) -> Correction:
     """Write a copy of a table with the labels that were decided in the review.
 
@@ -59,6 +64,9 @@ def correct(
         As for :func:`neighboragg.tables.read_table`.
     overwrite : bool, default=False
         Whether an existing output may be replaced.
+    move : bool, default=False
+        Move pictures of a folder to the folder of their decided label, after the output was written: all of them, or
+        none if one cannot. No file is replaced, and excluded pictures stay.
 
     Returns
     -------
@@ -68,14 +76,18 @@ def correct(
     -----
     In text files (CSV, JSON lines) the decided cells are replaced in the text itself and every other byte stays as
     it is, as do byte order marks, line ends and quotes. In Parquet and Feather files all other columns, the types
-    and the metadata stay; in Excel workbooks all other cells. In a folder no picture is moved: where label and folder
-    differ in the file that is written, the picture is in the wrong folder.
+    and the metadata stay; in Excel workbooks all other cells. In a folder no picture is moved unless asked: where label
+    and folder differ in the file that is written, the picture is in the wrong folder.
     """
     table = Path(table)
     is_folder = table.is_dir()
     if label is None and not is_folder:
         raise InvalidParameterError(
             "A table needs the name of its label column.\nHint: --label name, or label= in Python."
+        )
+    if move and not is_folder:
+        raise InvalidParameterError(
+            f"{table} is a table; only pictures in a folder for each class are moved.\nHint: leave out --move."
         )
     suffix = ".csv" if is_folder else "".join(table.suffixes[-2:])
     output = Path(f"corrected{suffix}" if output is None else output)
@@ -99,11 +111,13 @@ def correct(
         _check_same_pictures(data, review_set)
     decided = corrected_labels(data.labels, files.decisions, review_set)
     excluded = excluded_rows(files.decisions, review_set)
-    changed = np.flatnonzero(decided != data.labels)
-    contents = data.relabeled({int(row): str(decided[row]) for row in changed}, excluded.tolist())
+    texts = {int(row): str(decided[row]) for row in np.flatnonzero(decided != data.labels)}
+    moves = planned_moves(data, texts) if move and isinstance(data, FolderTable) else []
+    contents = data.relabeled(texts, excluded.tolist())
     with staged_files() as stage:
         stage(output).write_bytes(contents)
-    return Correction(output, len(changed), len(excluded))
+    move_pictures(moves)
+    return Correction(output, len(texts), len(excluded), len(moves))
 
 
 def _check_same_pictures(data: FolderTable, review_set: ReviewSet) -> None:

@@ -32,14 +32,29 @@ def correct(
     sep: Separator = None,
     encoding: Encoding = None,
     overwrite: Overwrite = False,
+    move: Annotated[
+        bool,
+        typer.Option(
+            "--move",
+            help="Move pictures of a folder to the folder of their decided label: all, or none if one cannot.",
+        ),
+    ] = False,
 ) -> None:
     """Write the table with the labels that were decided in the review; nothing else changes."""
     done = run_correct(
-        file, label=label, review=suspicious, output=output, sep=sep, encoding=encoding, overwrite=overwrite
+        file,
+        label=label,
+        review=suspicious,
+        output=output,
+        sep=sep,
+        encoding=encoding,
+        overwrite=overwrite,
+        move=move,
     )
+    moved = f", {done.n_moved:,} pictures moved" if done.n_moved else ""
     dropped = f", {done.n_dropped:,} rows dropped" if done.n_dropped else ""
     Console().print(
-        f"{done.n_changed:,} labels changed{dropped}: {done.output}",
+        f"{done.n_changed:,} labels changed{dropped}{moved}: {done.output}",
         soft_wrap=True,
         markup=False,
         highlight=False,

@@ -2,16 +2,18 @@
 
 import hashlib
 import os
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from neighboragg._typing import FloatArray
 from neighboragg.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    import sqlite3
 
 __all__ = ["VectorCache"]
 
@@ -78,7 +80,7 @@ class VectorCache:
         if not self.path.exists():
             return {}
 
-        def read(connection: sqlite3.Connection) -> list[tuple[bytes, str, bytes, bytes]]:
+        def read(connection: "sqlite3.Connection") -> list[tuple[bytes, str, bytes, bytes]]:
             rows = []
             for start in range(0, len(contents), MOST_KEYS):
                 keys = contents[start : start + MOST_KEYS]
@@ -149,8 +151,10 @@ class VectorCache:
     def _aside(self) -> Path:
         return self.path.with_suffix(".damaged")
 
-    def _run(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
+    def _run(self, action: "Callable[[sqlite3.Connection], _T]") -> _T:
         """Do something with the file; one that is damaged is put aside, and the same done with a new one."""
+        import sqlite3  # not every Python has it, and most of this package needs none
+
         try:
             with self._connection() as connection:
                 return action(connection)
@@ -166,7 +170,9 @@ class VectorCache:
                 return action(connection)
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _connection(self) -> "Iterator[sqlite3.Connection]":
+        import sqlite3
+
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
