@@ -29,6 +29,7 @@ EMBEDDING, LAYERS, LOGITS, PICTURES = "embedding", "layers", "logits", "pictures
 SMALL = "cnn"
 N_MEMBERS = 3
 N_PASSES = 20
+N_EPOCHS = 10
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ IMAGE_ENTRANTS: dict[str, ImageEntrant] = {
     "MaxLogit, p-norm": _alone(lambda: Tuned(MaxLogit(), _P_NORMS), LOGITS),
     "Energy": _alone(Energy, LOGITS),
     "NNGuide": _alone(NNGuide, LOGITS),
-    "ConfidNet": _alone(ConfidNet, LOGITS),
+    "ConfidNet": _alone(lambda: ConfidNet(max_epochs=N_EPOCHS), LOGITS),
     "MC-dropout": ImageEntrant(lambda networks: MCDropout(networks[0], n_passes=N_PASSES), PICTURES, only_small=True),
     "Deep ensemble": ImageEntrant(DeepEnsemble, PICTURES, N_MEMBERS, only_small=True),
     "Pool, no learned metric": _alone(lambda: NeighborAgg(learned_metric=False)),

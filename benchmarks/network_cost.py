@@ -1,0 +1,120 @@
+"""What trust costs beside the network it is about: 10,000 images of Fashion-MNIST, exact search.
+
+The paper's cost table as ratios in one run: trust of ours with one view and with two, Trust Score, the network's own
+forward pass, and that of a ResNet-18, untrained, as its time does not depend on its weights (timed on some images and
+scaled up). CPU seconds of one thread, medians over rounds that go through all contenders in turn.
+
+    python benchmarks/network_cost.py FOLDER
+
+FOLDER holds, or will hold, the trained network, as `neighboragg bench table2 --output FOLDER` leaves it.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+
+from _record import save
+from neighboragg.aggregators import NetworkAggregator
+from neighboragg.bench.images import ARCHITECTURES, TABLE2_SETS, Training, load_pictures, train_network
+from neighboragg.features import EmbeddedFeatures
+from neighboragg.methods import NeighborAgg, TrustMethod, TrustScore
+from neighboragg.torch import TorchClassifier
+
+SET = "fashion_mnist"
+N_ROUNDS = 3
+N_RESNET = 128
+BATCH_ROWS = 128
+#: Contenders with the name of the paper's line, if it has one, and whether they see both layers.
+METHODS: dict[str, tuple[Callable[[], TrustMethod], bool]] = {
+    "Trust Score": (TrustScore, False),
+    "the paper's network": (lambda: NeighborAgg(NetworkAggregator(bandwidth=1.0)), False),
+    "pool, embedding as it is, no second opinion": (lambda: NeighborAgg(effort="fast", learned_metric=False), False),
+    "pool, effort fast": (lambda: NeighborAgg(effort="fast"), False),
+    "pool": (NeighborAgg, False),
+    "pool, two layers (default)": (NeighborAgg, True),
+}  # fmt: skip
+
+
+def cpu_seconds(call: Callable[[], Any]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def forward(network: torch.nn.Module, rows: torch.Tensor) -> None:
+    with torch.inference_mode():
+        for batch in rows.split(BATCH_ROWS):
+            network(batch)
+
+
+def main(folder: Path) -> None:
+    torch.set_num_threads(1)
+    architecture, epochs = TABLE2_SETS[SET]
+    pictures = load_pictures(SET)
+    training = Training(SET, architecture, epochs, None, seed=0, changed=False)
+    codes = {part: pictures.codes[getattr(pictures, part)] for part in ("train", "val")}
+    network = train_network(training, pictures.X[pictures.train], codes["train"], 10, folder / "networks")
+    classifier = TorchClassifier(network)
+    found = {part: classifier.embed(pictures.X[getattr(pictures, part)]) for part in ("train", "val", "test")}
+    features = EmbeddedFeatures().fit(found["train"].views)
+    stacked = {part: features.transform(embedded.stacked) for part, embedded in found.items()}
+    ends = np.cumsum(list(features.views.values()))[:-1]
+    views = {part: np.split(rows, ends, axis=1) for part, rows in stacked.items()}
+    layers = {part: dict(zip(features.views, rows, strict=True)) for part, rows in views.items()}
+    first = {part: np.ascontiguousarray(rows[0]) for part, rows in views.items()}
+    proba = {part: embedded.proba for part, embedded in found.items()}
+
+    fitted = {}
+    for name, (make, several) in METHODS.items():
+        rows = layers if several else first
+        fitted[name] = make().fit(
+            rows["train"], codes["train"], X_val=rows["val"], y_val=codes["val"], proba_val=proba["val"]
+        )
+        print(f"fitted: {name}", flush=True)
+
+    test = torch.from_numpy(pictures.X[pictures.test])
+    resnet = ARCHITECTURES["resnet18"](1, test.shape[2], 10).eval()
+    some = test[:N_RESNET]
+    seconds: dict[str, list[float]] = {}
+    for _ in range(N_ROUNDS):
+        calls: dict[str, Callable[[], Any]] = {"the network itself": lambda: forward(network, test)}
+        calls["ResNet-18"] = lambda: forward(resnet, some)
+        for name, (_, several) in METHODS.items():
+            rows = (layers if several else first)["test"]
+            calls[name] = lambda name=name, rows=rows: fitted[name].score_samples(rows, proba["test"])
+        for name, call in calls.items():
+            scale = len(test) / len(some) if name == "ResNet-18" else 1.0
+            seconds.setdefault(name, []).append(scale * cpu_seconds(call))
+            print(f"{name}: {seconds[name][-1]:.2f} CPU s", flush=True)
+
+    middle = {name: median(values) for name, values in seconds.items()}
+    n_reference = {
+        name: len(getattr(method, "reference_", first["train"])) for name, method in fitted.items()
+    }
+    save(
+        "network_cost",
+        [
+            {
+                "set": SET,
+                "contender": name,
+                "queries": len(test),
+                "reference_rows": n_reference.get(name),
+                "cpu_seconds": round(value, 3),
+                "over_network": round(value / middle["the network itself"], 3),
+                "over_resnet18": round(value / middle["ResNet-18"], 4),
+                "rounds": [round(each, 3) for each in seconds[name]],
+            }
+            for name, value in middle.items()
+        ],
+        0,
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "bench-results"))
