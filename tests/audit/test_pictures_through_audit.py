@@ -279,6 +279,23 @@ def test_unreadable_pictures_stop_the_audit_or_are_named(table_of_digits, tmp_pa
         assert item.content["image"] == frame["picture"][item.row]
 
 
+def test_pictures_of_a_folder_that_cannot_be_shown_can_be_left_out(digits):
+    root, *_ = digits
+    Image.new("L", (8, 8)).save(root / "one" / "scan.tiff")
+    (root / "two" / "cut.png").write_bytes(b"")
+    problems = (
+        "  one/scan.tiff: its name does not end in one of .avif, .bmp, .gif, .jpeg, .jpg, .png, .webp\n"
+        "  two/cut.png: not a picture that Pillow can read"
+    )
+    assert message_of(audit, root) == (
+        f"2 of 242 pictures cannot be read or shown:\n{problems}\n"
+        "Hint: repair or remove them, or go on without them: --skip-unreadable."
+    )
+    found = audit(root, flag=3, skip_unreadable=True)
+    assert found.notes == (f"2 of 242 pictures cannot be read or shown and are left out:\n{problems}",)
+    assert len(found.result) == N
+
+
 def test_a_second_audit_opens_no_picture(digits, tmp_path, monkeypatch):
     root, *_ = digits
     first = audit(root, flag=5)

@@ -13,7 +13,7 @@ from neighboragg._typing import FloatArray, IntArray
 from neighboragg._validation import check_integer
 from neighboragg.encoders._encoder import Encoder, find_encoder
 from neighboragg.encoders._picture_descriptor import DESCRIPTOR, describe_pictures
-from neighboragg.encoders._pictures import content_of, decode_picture, is_picture, pillow
+from neighboragg.encoders._pictures import content_of, decode_picture, is_picture, pillow_version
 from neighboragg.encoders._vector_cache import VectorCache
 from neighboragg.exceptions import InvalidInputError, NeighborAggError
 
@@ -87,7 +87,7 @@ def encode_images(
     >>> encode_images(pictures, lambda images: [[image.width, image.height] for image in images]).vectors.tolist()
     [[8.0, 8.0], [8.0, 8.0], [8.0, 8.0]]
     """
-    version = pillow("_version").__version__
+    version = pillow_version()
     used = Encoder("built in", describe_pictures, DESCRIPTOR) if encoder is None else find_encoder(encoder)
     items = list(pictures)
     names = [f"picture {i}" if is_picture(item) else str(item) for i, item in enumerate(items)]

@@ -11,7 +11,15 @@ import numpy as np
 from neighboragg._optional import import_extra
 from neighboragg.exceptions import InvalidInputError
 
-__all__ = ["PICTURE_TYPES", "content_of", "decode_picture", "is_picture", "open_picture", "pillow"]
+__all__ = [
+    "PICTURE_TYPES",
+    "content_of",
+    "decode_picture",
+    "is_picture",
+    "open_picture",
+    "pillow",
+    "pillow_version",
+]
 
 #: Formats that Pillow opens and browsers show, and that cannot carry scripts.
 PICTURE_TYPES = {
@@ -28,6 +36,11 @@ PICTURE_TYPES = {
 def pillow(module: str = "Image") -> Any:
     """A module of Pillow, or an error that says how to install it."""
     return import_extra(f"PIL.{module}", extra="images", purpose="Opening pictures")
+
+
+def pillow_version() -> str:
+    """The version of Pillow, whose decoders may differ between versions."""
+    return str(import_extra("PIL", extra="images", purpose="Opening pictures").__version__)
 
 
 def is_picture(value: Any) -> bool:

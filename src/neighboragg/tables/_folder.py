@@ -21,7 +21,7 @@ __all__ = ["FolderTable"]
 
 IMAGE, LABEL = "image", "label"
 N_NAMED = 5
-# Pictures that are in use and that browsers do not show, or that can carry scripts.
+# Pictures all the same, though browsers do not show them or they can carry scripts: an audit names them as such.
 OTHER_PICTURES = (".heic", ".heif", ".jp2", ".jfif", ".jxl", ".pgm", ".ppm", ".svg", ".tga", ".tif", ".tiff")
 PARTS = {"dev", "eval", "holdout", "test", "testing", "train", "training", "val", "valid", "validation"}
 
@@ -41,13 +41,7 @@ class FolderTable(Table):
         self.folder = folder
         pictures, others, outside = [], [], []
         for place in _files_below(folder):
-            suffix = Path(place).suffix.lower()
-            if suffix in OTHER_PICTURES:
-                raise InvalidInputError(
-                    f"{folder / place} is a picture in a format that browsers do not show.\n"
-                    f"Hint: convert such pictures to PNG; the formats are {', '.join(PICTURE_TYPES)}."
-                )
-            if suffix not in PICTURE_TYPES:
+            if Path(place).suffix.lower() not in (*PICTURE_TYPES, *OTHER_PICTURES):
                 others.append(place)
             elif "/" in place:
                 pictures.append(place)
@@ -60,7 +54,7 @@ class FolderTable(Table):
                 f"{', '.join(PICTURE_TYPES)}."
             )
         classes = [place.partition("/")[0] for place in pictures]
-        if {name.casefold() for name in classes} <= PARTS:
+        if {name.casefold() for name in classes} <= PARTS and all(place.count("/") > 1 for place in pictures):
             raise InvalidInputError(
                 f"The folders of {folder} are the parts of a split: {', '.join(sorted(set(classes)))}. The folders of "
                 f"the classes are expected there.\nHint: pass one part, {folder / classes[0]}."
