@@ -265,7 +265,8 @@ def check_proba(
             f"Rows of {name} passed to {owner} must sum to 1. Row {worst} sums to {totals[worst]:.6g}.\n"
             "Hint: pass probabilities, not logits or votes."
         )
-    return values / totals[:, None]
+    values /= totals[:, None]
+    return values
 
 
 def _preview(classes: Array) -> str:

@@ -7,9 +7,17 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 from scipy.stats import rankdata
+from sklearn.base import clone
 
 import neighboragg
-from neighboragg.aggregators import Evidence, Opinion, PoolAggregator, log_evidence
+from neighboragg.aggregators import (
+    Evidence,
+    NetworkAggregator,
+    Opinion,
+    PoolAggregator,
+    _pool_weights,
+    log_evidence,
+)
 from neighboragg.aggregators._pool_weights import (
     centered,
     fit_pool,
@@ -256,6 +264,39 @@ class TestEvidence:
         assert evidence.feature_distances is evidence.distances["features"]
         assert len(evidence) == 20
         assert not evidence.opinions
+
+
+def part_of(evidence, rows):
+    return Evidence(
+        evidence.proba[rows],
+        {metric: found[rows] for metric, found in evidence.distances.items()},
+        {name: Opinion(said.proba[rows], said.floor) for name, said in evidence.opinions.items()},
+    )
+
+
+@pytest.mark.parametrize(
+    "aggregator", [PoolAggregator(), NetworkAggregator(max_iter=5)], ids=["pool", "network"]
+)
+def test_evidence_in_parts_teaches_the_same(aggregator):
+    evidence, codes = make_evidence(opinion=True)
+    evidence.distances["features"][::7, 1, -2:] = np.inf
+    whole = clone(aggregator).fit(evidence, codes).predict_trust(evidence)
+    asked = []
+
+    def parts():
+        asked.append(True)
+        return (part_of(evidence, slice(start, start + 47)) for start in range(0, 300, 47))
+
+    in_parts = clone(aggregator).fit_parts(parts, codes)
+    np.testing.assert_array_equal(in_parts.predict_trust(evidence), whole)
+    assert len(asked) == (2 if isinstance(aggregator, PoolAggregator) else 1)
+
+
+def test_weights_of_very_many_rows_are_those_of_all_at_once(monkeypatch):
+    tensor, codes = make_tensor(n=200)
+    at_once = pool_weights(tensor, codes)
+    monkeypatch.setattr(_pool_weights, "OUTER_ELEMENTS", 100)
+    np.testing.assert_allclose(pool_weights(tensor, codes), at_once, rtol=1e-9)
 
 
 class TestGuard:

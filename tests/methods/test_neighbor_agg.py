@@ -1,5 +1,7 @@
 """NeighborAgg: which rows vouch for which, what is learned from whom, and what changes nothing."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -44,6 +46,60 @@ P_VAL, P_TEST = MODEL.predict_proba(X_VAL[:, 2:]), MODEL.predict_proba(X_TEST[:,
 
 def fit(method, **changes):
     return method.fit(X, y, **{"X_val": X_VAL, "y_val": Y_VAL, "proba_val": P_VAL, **changes})
+
+
+def many_classes(n_classes, n_rows, seed=0):
+    """A few rows of each of many classes, and what a classifier says of them."""
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n_rows) % n_classes
+    rows = rng.normal(size=(n_classes, 6))[codes] + 0.3 * np.random.default_rng(seed + 1).normal(
+        size=(n_rows, 6)
+    )
+    proba = 0.5 * np.eye(n_classes)[codes] + 0.5 / n_classes
+    return rows, codes, proba
+
+
+def test_distances_that_are_not_held_teach_the_same(monkeypatch):
+    held = fit(NeighborAgg())
+    monkeypatch.setattr(_neighbor_agg, "HELD_ELEMENTS", 7 * 2 * 40)
+    monkeypatch.setattr(_neighbor_agg, "SCORING_ELEMENTS", 7 * 2 * 40)
+    searched = fit(NeighborAgg())
+    np.testing.assert_array_equal(searched.aggregator_.theta_, held.aggregator_.theta_)
+    np.testing.assert_array_equal(searched.familiarity_.strangeness, held.familiarity_.strangeness)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["fit", "score"])
+def test_memory_does_not_grow_with_rows_times_classes_times_neighbors(monkeypatch, stage):
+    n_classes, n_rows, per_row = 40, 400, 40 * 40
+    monkeypatch.setattr(_neighbor_agg, "HELD_ELEMENTS", 50 * per_row)
+    monkeypatch.setattr(_neighbor_agg, "SCORING_ELEMENTS", 50 * per_row)
+    rows, codes, proba = many_classes(n_classes, 2 * n_rows)
+    given = {"X_val": rows[n_rows:], "y_val": codes[n_rows:], "proba_val": proba[n_rows:]}
+
+    def teach():
+        return NeighborAgg(effort="fast").fit(rows[:n_rows], codes[:n_rows], **given)
+
+    method = teach()
+    tracemalloc.start()
+    if stage == "fit":
+        teach()
+    else:
+        method.score_samples(rows[n_rows:] + 0.01, proba[n_rows:])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Distances of all rows in both metrics; what fit holds instead is evidence of 7 experts, copied a few times.
+    all_distances = 8 * n_rows * per_row
+    assert peak < all_distances
+
+
+@pytest.mark.slow
+def test_with_very_many_classes_fewer_rows_are_judged():
+    rows, codes, proba = many_classes(700, 7000)
+    spy = Spy(guard=False)
+    method = NeighborAgg(spy, n_neighbors=1, learned_metric=False, effort="fast")
+    method.fit(rows[:3500], codes[:3500], X_val=rows[3500:], y_val=codes[3500:], proba_val=proba[3500:])
+    assert len(method.aggregator_.seen_[1]) == 1_500_000 // 700
 
 
 def test_neighbors_know_more_than_the_classifier():

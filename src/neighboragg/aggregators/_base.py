@@ -1,6 +1,7 @@
 """The protocol of aggregators: evidence in, trust vector out."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from typing import ClassVar, Self
 
 import numpy as np
@@ -33,6 +34,10 @@ class Aggregator(Savable, BaseEstimator, ABC):
     @abstractmethod
     def fit(self, evidence: Evidence, codes: IntArray) -> Self:
         """Learn from validation rows and their classes, given as positions in the class axis."""
+
+    def fit_parts(self, parts: Callable[[], Iterable[Evidence]], codes: IntArray) -> Self:
+        """The same from evidence that comes some rows at a time, whenever it is asked for; here all is held at once."""
+        return self.fit(Evidence.joined(list(parts())), codes)
 
     @abstractmethod
     def predict_trust(self, evidence: Evidence) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 from neighboragg._typing import FloatArray
 from neighboragg.persistence import Stored
 
-__all__ = ["DistanceScale", "log_evidence", "nearest_distance", "usual_counts"]
+__all__ = ["DistanceScale", "Reach", "log_evidence", "nearest_distance", "usual_counts"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,13 @@ class DistanceScale(Stored):
     @classmethod
     def of(cls, distances: FloatArray) -> "DistanceScale":
         """Learn from distances of shape (n, C, K), inf where a class has fewer than K rows."""
-        largest = float(distances.max(initial=0.0, where=np.isfinite(distances))) or 1.0
-        nearest = np.minimum(distances[:, :, 0].min(axis=1), 2.0 * largest)
+        return cls.of_reaches([Reach.of(distances)])
+
+    @classmethod
+    def of_reaches(cls, reaches: Sequence["Reach"]) -> "DistanceScale":
+        """The same from what is known of the distances of some rows at a time."""
+        largest = max(reach.largest for reach in reaches) or 1.0
+        nearest = np.minimum(np.concatenate([reach.nearest for reach in reaches]), 2.0 * largest)
         return cls(2.0 * largest, 0.05 * float(np.median(nearest)) + 1e-6 * largest)
 
     def evidence(self, distances: FloatArray, counts: Sequence[int]) -> FloatArray:
@@ -51,6 +56,20 @@ class DistanceScale(Stored):
         nowhere = np.maximum(self.far, 2.0 * known.max(axis=(1, 2), keepdims=True))
         last = np.where(missing[:, :, :1], nowhere, known.max(axis=2, keepdims=True))
         return np.where(missing, last, distances)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a scale is learned from: the largest distance, and that of each row to its nearest neighbor."""
+
+    largest: float
+    nearest: FloatArray
+
+    @classmethod
+    def of(cls, distances: FloatArray) -> "Reach":
+        """Of distances of shape (n, C, K), inf where a class has fewer than K rows."""
+        largest = float(distances.max(initial=0.0, where=np.isfinite(distances)))
+        return cls(largest, distances[:, :, 0].min(axis=1))
 
 
 def usual_counts(available: int) -> list[int]:

@@ -44,6 +44,22 @@ class Evidence:
     def __len__(self) -> int:
         return len(self.proba)
 
+    @classmethod
+    def joined(cls, parts: Sequence["Evidence"]) -> "Evidence":
+        """Evidence of the rows of all parts."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        return cls(
+            np.concatenate([part.proba for part in parts]),
+            {name: np.concatenate([part.distances[name] for part in parts]) for name in first.distances},
+            {
+                name: Opinion(np.concatenate([part.opinions[name].proba for part in parts]), opinion.floor)
+                for name, opinion in first.opinions.items()
+            },
+            first.leading,
+        )
+
     @property
     def feature_distances(self) -> FloatArray:
         """Distances in the feature space."""

@@ -1,6 +1,6 @@
 """The pool aggregator: a log-linear opinion pool of the classifier, its neighbors and second opinions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Self
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from neighboragg._typing import BoolArray, FloatArray, IntArray
 from neighboragg._validation import check_integer, check_real
 from neighboragg.aggregators._base import Aggregator, softmax
-from neighboragg.aggregators._distance_scale import DistanceScale, usual_counts
+from neighboragg.aggregators._distance_scale import DistanceScale, Reach, usual_counts
 from neighboragg.aggregators._evidence import Evidence
 from neighboragg.aggregators._pool_weights import centered, fit_pool, guard_weight
 
@@ -95,14 +95,34 @@ class PoolAggregator(Aggregator):
         -------
         self : PoolAggregator
         """
+        return self.fit_parts(lambda: [evidence], codes)
+
+    def fit_parts(self, parts: Callable[[], Iterable[Evidence]], codes: IntArray) -> Self:
+        """The same from evidence that comes some rows at a time, so that distances are never held all at once.
+
+        Parameters
+        ----------
+        parts : callable
+            Gives the evidence of all n rows in parts; called twice, first for the scales of the distances.
+        codes : ndarray of shape (n,)
+
+        Returns
+        -------
+        self : PoolAggregator
+        """
         penalty = check_real(self.penalty, "penalty", type(self).__name__, low=0, high=np.inf)
+        smallest, reaches = 1.0, dict[str, list[Reach]]()
+        for evidence in parts():
+            smallest = float(evidence.proba.min(initial=smallest, where=evidence.proba > 0))
+            for metric, found in evidence.distances.items():
+                reaches.setdefault(metric, []).append(Reach.of(found))
+        self.floor_ = max(1e-6, 0.5 * smallest)
+        self.scales_ = {metric: DistanceScale.of_reaches(found) for metric, found in reaches.items()}
         self.counts_ = self._counts(evidence.feature_distances.shape[2])
-        positive = evidence.proba[evidence.proba > 0]
-        self.floor_ = max(1e-6, 0.5 * float(positive.min(initial=1.0)))
-        self.scales_ = {metric: DistanceScale.of(found) for metric, found in evidence.distances.items()}
         self.expert_names_ = self._names(evidence)
-        tensor = centered(self._tensor(evidence))
         groups, alone = self._groups(evidence), self._one_of_a_kind(evidence)
+        del evidence  # the last part, no longer needed
+        tensor = self._centered_tensor(parts(), len(codes))
         pool = fit_pool(tensor, codes, groups, penalty=penalty, nonnegative=alone)
         self.guard_weight_ = 1.0
         if self.guard:
@@ -171,6 +191,20 @@ class PoolAggregator(Aggregator):
             largest = smallest + n_counts - 1
             neighbors.append({smallest: 0.25, largest: 0.75} if n_counts > 1 else {largest: 1.0})
         return [{0: 1.0}, *neighbors, *({opinions + i: 1.0} for i in range(n_opinions))]
+
+    def _centered_tensor(self, parts: Iterable[Evidence], n: int) -> FloatArray:
+        """Evidence of all experts on n rows, relative to its mean over classes, shape (n, C, E)."""
+        tensor, done = None, 0
+        for evidence in parts:
+            found = centered(self._tensor(evidence))
+            if len(found) == n:
+                return found
+            if tensor is None:
+                tensor = np.empty((n, *found.shape[1:]))
+            tensor[done : done + len(found)] = found
+            done += len(found)
+        assert tensor is not None and done == n
+        return tensor
 
     def _tensor(self, evidence: Evidence) -> FloatArray:
         """Evidence of all experts, shape (n, C, E)."""

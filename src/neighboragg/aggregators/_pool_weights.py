@@ -11,6 +11,8 @@ from neighboragg.aggregators._base import softmax
 __all__ = ["centered", "fit_pool", "guard_weight", "log_likelihood", "pool_weights", "skill_prior"]
 
 MAX_NEWTON_STEPS = 50
+# Evidence copied at a time: 2**23 values, 64 MB.
+OUTER_ELEMENTS = 2**23
 # In standard errors: up to the first gain the pool has no say, from the second on it has all.
 GUARD_START, GUARD_END = 0.5, 1.5
 # Experts share errors, so that together they deserve little more weight than one alone.
@@ -69,8 +71,8 @@ def pool_weights(
         trust = softmax(tensor @ theta)
         expected = np.einsum("nc,nce->ne", trust, tensor)
         gradient = (weight[:, None] * (expected - chosen)).sum(axis=0) + 2 * penalty * (theta - mean)
-        root = (tensor * np.sqrt(weight[:, None] * trust)[:, :, None]).reshape(-1, n_experts)
-        hessian = root.T @ root - (weight[:, None] * expected).T @ expected + 2 * penalty * np.eye(n_experts)
+        outer = _outer_product(tensor, weight[:, None] * trust)
+        hessian = outer - (weight[:, None] * expected).T @ expected + 2 * penalty * np.eye(n_experts)
         step = _newton_step(hessian, gradient, held=theta <= lowest)
         size, candidate = 1.0, np.inf
         while size > 1e-6:
@@ -86,6 +88,18 @@ def pool_weights(
         if gain < 1e-9 * max(n, 1):
             break
     return theta
+
+
+def _outer_product(tensor: FloatArray, weight: FloatArray) -> FloatArray:
+    """Σ w_nc f_nc f_nc', some rows at a time where there are very many."""
+    n, n_classes, n_experts = tensor.shape
+    step = max(1, OUTER_ELEMENTS // (n_classes * n_experts))
+    total = np.zeros((n_experts, n_experts))
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        root = (tensor[part] * np.sqrt(weight[part])[:, :, None]).reshape(-1, n_experts)
+        total += root.T @ root
+    return total
 
 
 def _newton_step(hessian: FloatArray, gradient: FloatArray, held: BoolArray) -> FloatArray:
@@ -136,6 +150,7 @@ def fit_pool(
     penalty: float,
     nonnegative: BoolArray | bool = True,
     start: PoolWeights | None = None,
+    overwrite: bool = False,
 ) -> PoolWeights:
     """Calibrate each expert, then weigh them together.
 
@@ -152,8 +167,10 @@ def fit_pool(
         Whose weight must be at least zero.
     start : PoolWeights, default=None
         Weights of more or fewer rows; they save steps.
+    overwrite : bool, default=False
+        Whether `tensor` may be changed, which saves memory.
     """
-    spread = tensor.std(axis=(0, 1)) + 1e-12
+    spread = _spread(tensor) + 1e-12
     sharpness = np.array(
         [
             pool_weights(
@@ -165,7 +182,7 @@ def fit_pool(
         ]
     )
     scale = spread / np.maximum(sharpness, LEAST_SHARPNESS)
-    calibrated = tensor / scale
+    calibrated = np.divide(tensor, scale, out=tensor if overwrite else None)
     prior = skill_prior(calibrated, codes, groups)
     theta = pool_weights(
         calibrated,
@@ -176,6 +193,13 @@ def fit_pool(
         start=None if start is None else start.theta,
     )
     return PoolWeights(scale, prior, theta)
+
+
+def _spread(tensor: FloatArray) -> FloatArray:
+    """Standard deviation of each expert's evidence; one by one where a copy of all would be very large."""
+    if tensor.size <= OUTER_ELEMENTS:
+        return np.asarray(tensor.std(axis=(0, 1)))
+    return np.array([tensor[:, :, e].std() for e in range(tensor.shape[2])])
 
 
 def skill_prior(tensor: FloatArray, codes: IntArray, groups: Sequence[Mapping[int, float]]) -> FloatArray:
@@ -220,7 +244,13 @@ def guard_weight(
     for fold in range(n_folds):
         train, test = folds != fold, folds == fold
         pool = fit_pool(
-            tensor[train], codes[train], groups, penalty=penalty, nonnegative=nonnegative, start=start
+            tensor[train],
+            codes[train],
+            groups,
+            penalty=penalty,
+            nonnegative=nonnegative,
+            start=start,
+            overwrite=True,
         )
         pooled, alone = (
             log_likelihood(tensor[test], codes[test], theta / pool.scale)

@@ -140,17 +140,16 @@ class Familiarity(Stored):
         return np.bincount(self.predicted, minlength=self.n_classes)
 
     @cached_property
-    def _ascending(self) -> dict[bytes, FloatArray]:
-        """Strangeness of validation rows in ascending order, by the classes that they are of."""
+    def _ascending(self) -> dict[int, FloatArray]:
+        """Ascending strangeness of the validation rows to compare with, by predicted class, as far as asked for."""
         return {}
 
     def _compared_with(self, predicted: int) -> FloatArray:
         """Ascending strangeness of the validation rows that a row of a predicted class is compared with."""
-        compared = compared_classes(self._counts, predicted)
-        name = compared.tobytes()
-        if name not in self._ascending:
-            self._ascending[name] = np.sort(self.strangeness[compared[self.predicted]])
-        return self._ascending[name]
+        if predicted not in self._ascending:
+            compared = compared_classes(self._counts, predicted)
+            self._ascending[predicted] = np.sort(self.strangeness[compared[self.predicted]])
+        return self._ascending[predicted]
 
     def _after_load(self) -> None:
         m = len(self.strangeness)

@@ -86,7 +86,7 @@ class KernelRidge(Stored):
         """Probabilities, shape (n, C); `own_codes` has the class of a row of fit, which is left out, else -1."""
         scores = np.empty((len(X), len(self.prior)))
         with ONE_THREAD:
-            for rows in _blocks(X, len(self.landmarks)):
+            for rows in _blocks(X, len(self.landmarks), len(self.prior)):
                 mapped = self.space.apply(X[rows])
                 near = laplace_kernel(mapped, self.landmarks, self.width, self._squared_lengths)
                 found = near @ self.coefficients
@@ -148,7 +148,7 @@ def fit_kernel_ridge(
         landmarks = space.apply(X[chosen])
         width = float(np.median(distances_between(landmarks, landmarks))) or 1.0
         gram, pull = np.zeros((len(chosen), len(chosen))), np.zeros((len(chosen), n_classes))
-        for rows in _blocks(X, len(chosen)):
+        for rows in _blocks(X, len(chosen), n_classes):
             near = laplace_kernel(space.apply(X[rows]), landmarks, width)
             gram += near.T @ near
             pull += near.T @ one_hot(codes[rows], prior)
@@ -157,21 +157,22 @@ def fit_kernel_ridge(
         values, pull = np.maximum(values, 0), vectors.T @ pull
         basis = laplace_kernel(space.apply(X[judged]), landmarks, width) @ vectors
         target, squares = one_hot(codes[judged], prior), basis**2
-        shrinkages = [1 / (values + ridge) for ridge in RIDGES]
-        answers = [
-            without_itself(basis @ (pull * shrinkage[:, None]), squares @ shrinkage, target)
-            for shrinkage in shrinkages
-        ]
-        best = int(np.argmin([((answer - target) ** 2).sum() for answer in answers]))
+        least, best, shrinkage = np.inf, target, values
+        for ridge in RIDGES:
+            factor = 1 / (values + ridge)
+            answer = without_itself(basis @ (pull * factor[:, None]), squares @ factor, target)
+            loss = float(((answer - target) ** 2).sum())
+            if loss < least:
+                least, best, shrinkage = loss, answer, factor
         model = KernelRidge(
             space,
             width,
             landmarks,
             prior,
-            vectors @ (pull * shrinkages[best][:, None]),
-            vectors * np.sqrt(shrinkages[best]),
+            vectors @ (pull * shrinkage[:, None]),
+            vectors * np.sqrt(shrinkage),
         )
-    return model, as_probabilities(prior + answers[best])
+    return model, as_probabilities(prior + best)
 
 
 def learn_gradient_map(X: FloatArray, codes: IntArray, n_classes: int, *, seed: int) -> LinearMap:
@@ -263,6 +264,6 @@ def as_probabilities(scores: FloatArray) -> FloatArray:
     return positive / positive.sum(axis=1, keepdims=True)
 
 
-def _blocks(X: FloatArray, n_landmarks: int) -> Iterator[slice]:
-    size = max(1, BLOCK_ELEMENTS // max(n_landmarks, X.shape[1]))
+def _blocks(X: FloatArray, n_landmarks: int, n_classes: int) -> Iterator[slice]:
+    size = max(1, BLOCK_ELEMENTS // max(n_landmarks, X.shape[1], n_classes))
     return (slice(start, start + size) for start in range(0, len(X), size))

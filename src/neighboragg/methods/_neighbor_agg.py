@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_choice, check_fitted, check_integer, check_real
-from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, PoolAggregator
+from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, Opinion, PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData
 from neighboragg.methods._explanation import Explanation
@@ -26,7 +26,10 @@ __all__ = ["NeighborAgg"]
 AGGREGATORS: dict[str, type[Aggregator]] = {"network": NetworkAggregator, "pool": PoolAggregator}
 # Class-wise distances held at a time while scoring: 2**23 values, 64 MB.
 SCORING_ELEMENTS = 2**23
-MOST_JUDGED = 5000
+# Those held in fit; rather than more, all are searched for twice.
+HELD_ELEMENTS = 2**25
+# Validation rows that a pool is fitted on, and classes times rows: with more than 300 classes, fewer rows.
+MOST_JUDGED, MOST_JUDGED_VALUES = 5000, 1_500_000
 
 
 class NeighborAgg(ReferenceSearch):
@@ -239,7 +242,7 @@ class NeighborAgg(ReferenceSearch):
         own = np.full(len(rows), -1) if left_out is None else left_out
         trust, familiarity = np.empty_like(values), np.empty(len(rows))
         with ONE_THREAD:  # once for all searches and opinions
-            for part in self._parts(len(rows)):
+            for part in self._parts(len(rows), SCORING_ELEMENTS):
                 evidence = self._evidence(rows[part], values[part], own[part])
                 familiarity[part] = self._familiarity(rows[part], evidence, own[part])
                 trust[part] = self._shifted(self.aggregator_.predict_trust(evidence), familiarity[part])
@@ -315,21 +318,25 @@ class NeighborAgg(ReferenceSearch):
         judged = self._judged_rows(data, seed, learns_a_map)
         self.components_ = self._learn_components(data, judged, seed)
         exclude = self._index_reference(data, np.flatnonzero(keep), k)[judged]
-        distances = self._distances(data.X_val[judged], data.n_classes, exclude)
-        self.familiarity_ = Familiarity(
-            self._strangeness(data.X_val[judged], distances, exclude),
-            data.proba_val[judged].argmax(axis=1),
-            data.n_classes,
-        )
         fitted = [fit_second_opinion(name, estimator, data, judged) for name, estimator in opinions]
         self.opinions_ = [opinion for opinion, _ in fitted]
-        evidence = Evidence(
-            data.proba_val[judged],
-            distances,
-            {opinion.name: said for opinion, said in fitted},
-            self._leading(),
-        )
-        self.aggregator_.fit(evidence, data.codes_val[judged])
+        strange = np.empty(len(judged))
+
+        def evidence_of(part: slice) -> Evidence:
+            rows, own = judged[part], exclude[part]
+            distances = self._distances(data.X_val[rows], data.n_classes, own)
+            strange[part] = self._strangeness(data.X_val[rows], distances, own)
+            said = {opinion.name: Opinion(about.proba[part], about.floor) for opinion, about in fitted}
+            return Evidence(data.proba_val[rows], distances, said, self._leading())
+
+        parts = list(self._parts(len(judged), HELD_ELEMENTS))
+        if len(parts) == 1:  # found once and kept
+            held = evidence_of(parts[0])
+            self.aggregator_.fit(held, data.codes_val[judged])
+        else:  # found again whenever they are needed
+            parts = list(self._parts(len(judged), SCORING_ELEMENTS))
+            self.aggregator_.fit_parts(lambda: map(evidence_of, parts), data.codes_val[judged])
+        self.familiarity_ = Familiarity(strange, data.proba_val[judged].argmax(axis=1), data.n_classes)
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         return self._trust_without(X, proba, np.full(len(X), -1))
@@ -338,14 +345,14 @@ class NeighborAgg(ReferenceSearch):
         if self.expect_shift:
             return self.trust_and_familiarity(X, proba, left_out=left_out)[0]
         trust = np.empty_like(proba)
-        for part in self._parts(len(X)):
+        for part in self._parts(len(X), SCORING_ELEMENTS):
             trust[part] = self.aggregator_.predict_trust(self._evidence(X[part], proba[part], left_out[part]))
         return trust
 
-    def _parts(self, n: int) -> Iterator[slice]:
-        """Consecutive slices of as many rows as memory is meant for."""
+    def _parts(self, n: int, n_elements: int) -> Iterator[slice]:
+        """Consecutive slices of as many rows as have so many distances."""
         per_row = sum(index.n_neighbors for index in self.indexes_.values()) * len(self.classes_)
-        step = max(1, SCORING_ELEMENTS // per_row)
+        step = max(1, n_elements // per_row)
         return (slice(start, start + step) for start in range(0, n, step))
 
     def _familiarity(self, X: FloatArray, evidence: Evidence, left_out: IntArray) -> FloatArray:
@@ -413,7 +420,7 @@ class NeighborAgg(ReferenceSearch):
         if data.shared and learns_a_map and n >= 4:
             most = n // 2
         if self.aggregator_.indexes_validation:
-            most = min(most, MOST_JUDGED)
+            most = min(most, MOST_JUDGED, max(1, MOST_JUDGED_VALUES // data.n_classes))
         return np.sort(np.random.default_rng(seed).permutation(n)[:most])
 
     def _learn_components(self, data: FitData, judged: IntArray, seed: int) -> dict[str, FloatArray]:

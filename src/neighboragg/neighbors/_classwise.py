@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs, parallel_config
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._validation import (
     check_choice,
+    check_fitted,
     check_integer,
     check_labels,
     check_rows,
@@ -159,7 +159,7 @@ class ClasswiseNeighbors(Savable, BaseEstimator):
         indices : ndarray of shape (n_queries, n_classes, n_neighbors)
             Ids of the reference rows (their position in the rows fitted); -1 where a class has fewer.
         """
-        check_is_fitted(self)
+        check_fitted(self, "n_samples_fit_")
         owner = type(self).__name__
         k = check_integer(
             self.n_neighbors if n_neighbors is None else n_neighbors, "n_neighbors", owner, minimum=1

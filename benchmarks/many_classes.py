@@ -1,0 +1,57 @@
+"""A thousand classes: CPU seconds and memory to fit the default trust method, and to score.
+
+50,000 × 64 rows of 1,000 classes around centers of their own, a fifth of them validation rows. Memory is the largest
+beyond what was there before the call. Run it once for each version of the library, with PYTHONPATH saying which.
+"""
+
+import argparse
+import json
+import time
+from typing import Any
+
+import numpy as np
+
+from _record import RESULTS, peak_memory, save
+from neighboragg.methods import NeighborAgg
+
+N_ROWS, N_FEATURES, N_CLASSES, N_SCORED = 50_000, 64, 1000, 2000
+
+
+def make_data() -> tuple[Any, Any, Any, Any]:
+    """Rows, classes, which are validation rows, and what a mediocre classifier says of those."""
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(N_CLASSES, N_FEATURES)).astype(np.float32)
+    y = np.arange(N_ROWS) % N_CLASSES
+    X = (centers[y] + rng.normal(size=(N_ROWS, N_FEATURES))).astype(np.float32)
+    val = rng.permutation(N_ROWS) < N_ROWS // 5
+    logits = X[val] @ centers.T
+    logits -= logits.max(axis=1, keepdims=True)
+    proba = np.exp(0.1 * logits, dtype=np.float64)
+    return X, y, val, proba / proba.sum(axis=1, keepdims=True)
+
+
+def measure() -> list[dict[str, Any]]:
+    X, y, val, proba = make_data()
+    before, start = peak_memory(), time.process_time()
+    method = NeighborAgg().fit(X[~val], y[~val], X_val=X[val], y_val=y[val], proba_val=proba)
+    found = [("fit", time.process_time() - start, peak_memory() - before)]
+    start = time.process_time()
+    method.score_samples(X[val][:N_SCORED] + 0.1, proba[:N_SCORED])
+    found.append((f"score {N_SCORED:,}", time.process_time() - start, peak_memory() - before))
+    return [{"call": call, "cpu_seconds": cpu, "extra_memory_mib": peak} for call, cpu, peak in found]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--version", default="after", help="what to call the version measured")
+    args = parser.parse_args()
+    path = RESULTS / "many_classes.json"
+    earlier = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = [{"version": args.version, **row} for row in measure()]
+    for row in rows:
+        print(f"{row['call']:<14}{row['cpu_seconds']:>8.1f} s{row['extra_memory_mib']:>8.0f} MiB")
+    save("many_classes", [row for row in earlier if row["version"] != args.version] + rows, 0)
+
+
+if __name__ == "__main__":
+    main()
