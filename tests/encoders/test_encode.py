@@ -132,6 +132,7 @@ def test_vectors_of_different_lengths_are_refused():
 def test_what_is_no_text_and_no_picture():
     assert message_of(encode_texts, "one text", len).startswith("encode_texts needs a list of texts.")
     assert message_of(encode_texts, ["a", None], len) == "Text 1 passed to encode_texts is no str. Got None."
+    assert message_of(encode_images, "a.png").startswith("encode_images needs a list of pictures.")
     assert message_of(encode_images, [], means).startswith("There is nothing to encode")
     assert message_of(encode_images, [3], means) == (
         "A picture is the path of a file, a PIL image or an array. Got int instead."

@@ -1,8 +1,11 @@
 """Who gets in, what may be sent, and what never runs."""
 
+import io
 import re
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.review import create_app
@@ -250,6 +253,32 @@ def test_pictures_come_from_their_folder_alone(open_pages, make_item, make_revie
         assert b"secret" not in answer.content.replace(path.encode(), b"")
     page.get("/item/0")
     assert 'src="/images/a%20b.png"' in page.html
+
+
+def test_neighbors_are_shown_by_small_copies(open_pages, make_item, make_review_set, tmp_path):
+    root = tmp_path / "images"
+    root.mkdir()
+    pixels = np.random.default_rng(0).integers(0, 256, (600, 900, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(root / "large.png")
+    Image.fromarray(pixels[:9, :9]).save(root / "little.png")
+    (root / "broken.png").write_bytes(b"no picture " * 20_000)
+    (tmp_path / "secret.png").write_bytes((root / "large.png").read_bytes())
+    (root / "link.png").symlink_to(tmp_path / "secret.png")
+    names = ["large.png", "little.png", "broken.png", "link.png"]
+    (page,) = open_pages(picture_set(make_item, make_review_set, names), image_root=root)
+    answer = page.get("/images/large.png?small=1")
+    assert answer.headers["content-type"] == "image/jpeg"
+    assert Image.open(io.BytesIO(answer.content)).size == (320, 213)
+    for name in names[:3]:
+        assert page.get(f"/images/{name}").content == (root / name).read_bytes()
+    for name in names[1:3]:
+        answer = page.get(f"/images/{name}?small=1")
+        assert (answer.content, answer.headers["content-type"]) == ((root / name).read_bytes(), "image/png")
+    for path in ("link.png", "../secret.png", "%2e%2e/secret.png", "missing.png"):
+        assert page.get(f"/images/{path}?small=1").status_code == 404
+    # A changed picture has another copy.
+    Image.fromarray(pixels[:, :600]).save(root / "large.png")
+    assert Image.open(io.BytesIO(page.get("/images/large.png?small=1").content)).size == (320, 320)
 
 
 def test_pictures_need_a_folder(make_item, make_review_set, tmp_path):

@@ -87,6 +87,8 @@ def encode_images(
     >>> encode_images(pictures, lambda images: [[image.width, image.height] for image in images]).vectors.tolist()
     [[8.0, 8.0], [8.0, 8.0], [8.0, 8.0]]
     """
+    if isinstance(pictures, str | os.PathLike):
+        raise InvalidInputError("encode_images needs a list of pictures. Got a single path.\nHint: [path].")
     version = pillow_version()
     used = Encoder("built in", describe_pictures, DESCRIPTOR) if encoder is None else find_encoder(encoder)
     items = list(pictures)

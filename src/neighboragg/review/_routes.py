@@ -20,6 +20,7 @@ from neighboragg.review._queue import ReviewFilter
 from neighboragg.review._site import Site
 from neighboragg.review._store import DecisionStore
 from neighboragg.review._texts import check_name, link
+from neighboragg.review._thumbnails import thumbnail
 
 __all__ = ["build_app"]
 
@@ -183,9 +184,12 @@ def _add_files(app: FastAPI, site: Site) -> None:
         )
 
     @app.get("/images/{path:path}")
-    def image(path: str) -> Response:
+    def image(request: Request, path: str) -> Response:
         file, kind = site.image(path)
-        return FileResponse(file, media_type=kind, headers={"Cache-Control": "private, max-age=3600"})
+        headers = {"Cache-Control": "private, max-age=3600"}
+        if request.query_params.get("small") == "1" and (copy := thumbnail(file)) is not None:
+            return Response(copy, media_type="image/jpeg", headers=headers)
+        return FileResponse(file, media_type=kind, headers=headers)
 
     @app.get("/export.csv")
     def labels_csv() -> Response:
