@@ -33,12 +33,17 @@ def test_folders_are_labels_and_rows_are_in_order(make_folder):
     assert (table.name, table.label, len(table)) == (str(root), "label", 5)
 
 
+def test_rows_are_in_the_order_of_sorted_paths(make_folder):
+    places = ["cat/b.png", "cat/a/z.png", "cat-2/a.png", "cat/a.png", "Dog/a.png", "cat/c/a.png"]
+    assert read_table(make_folder(*places)).frame["image"].tolist() == sorted(places)
+
+
 def test_whatever_is_left_out_is_named(make_folder):
     pictures = ["cat/a.png", "dog/b.png"]
     root = make_folder(*pictures, "dog/about.txt", "c.png", "list.csv", "hen/", ".git/x.png", "cat/.a.png")
     assert read_table(root).frame["image"].tolist() == pictures
     assert read_table(root).notes == [
-        "Left out, as no pictures (2): list.csv, dog/about.txt.",
+        "Left out, as no pictures (2): dog/about.txt, list.csv.",
         "Left out, as pictures in no class folder (1): c.png.",
         "Class folders without pictures (1): hen.",
     ]

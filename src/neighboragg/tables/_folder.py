@@ -33,14 +33,15 @@ class FolderTable(Table):
     ----------
     folder : Path
         Each folder in it is a class; what lies deeper belongs to that class too. Hidden files and folders are
-        skipped, links to folders are not followed.
+        skipped, links to folders are not followed. Rows are in the order of the sorted paths.
     """
 
     def __init__(self, folder: Path) -> None:
         self.name, self.label = str(folder if folder.name else folder.resolve()), LABEL
         self.folder = folder
         pictures, others, outside = [], [], []
-        for place in _files_below(folder):
+        # In the order of the paths as text, which whoever made embeddings of them can repeat.
+        for place in sorted(_files_below(folder)):
             if Path(place).suffix.lower() not in (*PICTURE_TYPES, *OTHER_PICTURES):
                 others.append(place)
             elif "/" in place:
@@ -112,9 +113,9 @@ class FolderTable(Table):
 
 
 def _files_below(folder: Path) -> Iterator[str]:
-    """Paths of files relative to a folder, with forward slashes, in order."""
+    """Paths of files relative to a folder, with forward slashes."""
     for here, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(files):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
             if not name.startswith("."):
                 yield Path(here, name).relative_to(folder).as_posix()
