@@ -30,6 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 from neighboragg import SelectiveClassifier, TrustedClassifier
+from neighboragg.exceptions import InvalidInputError
 from neighboragg.methods import MaxConfidence
 
 COUNTS = Counter()
@@ -240,6 +241,24 @@ def test_near_ties_are_asked_for(classifier):
     assert np.ptp(assessed.proba) < 1e-9
     assert len(set(assessed.label)) == 2
     np.testing.assert_array_equal(assessed.label, model.estimator_.predict(X))
+
+
+class OneColumnMore(Counted):
+    """Once it is fitted, it changes its mind about how many classes there are."""
+
+    surprise = False
+
+    def predict_proba(self, X):
+        proba = super().predict_proba(X)
+        return np.column_stack([0 * proba, np.ones(len(proba))]) if self.surprise else proba
+
+
+def test_probabilities_of_other_classes_are_refused_by_their_number(rows, monkeypatch):
+    X, y = rows
+    model = TrustedClassifier(OneColumnMore(), random_state=0).fit(X, y)
+    monkeypatch.setattr(OneColumnMore, "surprise", True)
+    with pytest.raises(InvalidInputError, match="has 3 columns, but there are 2 classes"):
+        model.assess(X + 0.01)
 
 
 def test_a_subclass_with_its_own_predict_is_asked(rows):

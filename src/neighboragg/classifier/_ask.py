@@ -35,6 +35,7 @@ SAME_ORDER_IN_A_BATCH = {
         "sklearn.linear_model._logistic.LogisticRegression",
     ),
 }
+READ_OFF = MOST_PROBABLE | SAME_ORDER | SAME_ORDER_IN_A_BATCH
 NEAR_TIE = 1e-6
 # Objectives of boosting libraries with which the above holds; None is their default.
 PROBABILITY_OBJECTIVES = {None, "binary", "binary:logistic", "multi:softprob", "multiclass"}
@@ -92,14 +93,12 @@ def _labels_and_proba(estimator: Any, X: Any, labels: bool) -> tuple[Array | Non
     if origin == PIPELINE and len(inner.steps) > 1:
         return _labels_and_proba(inner.steps[-1][1], preprocessed(inner, X), labels)
     proba = inner.predict_proba(X)
-    if _gives_probabilities(inner):
+    if origin in READ_OFF and _gives_probabilities(inner):
         said = inner.classes_[proba.argmax(axis=1)]
-        if origin in MOST_PROBABLE or (origin in SAME_ORDER_IN_A_BATCH and not len(_near_ties(proba))):
+        if origin in MOST_PROBABLE or not len(close := _near_ties(proba)):
             return said, proba
         if origin in SAME_ORDER:
-            close = _near_ties(proba)
-            if len(close):
-                said[close] = inner.predict(take_rows(X, close))
+            said[close] = inner.predict(take_rows(X, close))
             return said, proba
     said = np.asarray(inner.predict(X))
     # CatBoost returns a column for more than two classes.
