@@ -13,6 +13,7 @@ from statistics import mean
 from typing import Any
 
 import _image_tables as image_tables
+import _scale_tables as scale_tables
 from neighboragg.bench import BEST, COMPARED, DEFAULT, FAST, PAPER_METHOD, Comparison, Grid, ResultStore
 from neighboragg.bench.paper import (
     ABLATION_SETS,
@@ -489,6 +490,10 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "mislabel": mislabel,
     "label-guarantees": label_guarantees,
     "label-scale": label_scale,
+    "scale-streamed": scale_tables.streamed,
+    "scale-shards": scale_tables.shards,
+    "scale-cluster": scale_tables.cluster,
+    "scale-costs": scale_tables.costs,
     "trec-counts": trec_counts,
     "trec-list": trec_list,
 }

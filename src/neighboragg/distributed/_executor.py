@@ -1,7 +1,9 @@
 """Where parts of a work are done: in this process, or on a Dask cluster."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Protocol
@@ -14,6 +16,13 @@ from neighboragg.exceptions import InvalidParameterError, NeighborAggError
 __all__ = ["Executor", "Outcome", "executor_for"]
 
 PURPOSE = "Work on a cluster"
+POLL_SECONDS = 0.02
+# Workers that die are started again, which on a busy machine can take a minute.
+GONE_SECONDS = 300.0
+MORE_MEMORY = (
+    "Hint: give the workers more memory (memory_limit of a LocalCluster, --memory-limit of dask worker), fewer threads "
+    "each, or smaller parts (part_rows, --part-rows)."
+)
 
 
 @dataclass(frozen=True)
@@ -70,18 +79,35 @@ class OnDask:
             for i, item in enumerate(items)
         }
         try:
-            for future in distributed.as_completed(futures):
+            for future in self._as_completed(distributed.as_completed(futures)):
                 item, error = futures[future], future.exception()
-                if isinstance(error, distributed.scheduler.KilledWorker):
+                if future.cancelled():
+                    error = NeighborAggError("The cluster was lost, or the part was canceled there.")
+                elif isinstance(error, distributed.scheduler.KilledWorker):
                     error = NeighborAggError(
-                        f"The worker died each of the {_attempts(distributed, error)} times that it was tried. Mostly "
-                        "that is for lack of memory.\nHint: give the workers more memory (memory_limit of a "
-                        "LocalCluster, --memory-limit of dask worker), fewer threads each, or smaller parts "
-                        "(part_rows, --part-rows)."
+                        f"The worker died each of the {error.allowed_failures + 1} times that it was tried. Mostly "
+                        f"that is for lack of memory.\n{MORE_MEMORY}"
                     )
                 yield Outcome(item, error=error) if error is not None else future.result()
         finally:
-            self.client.cancel([held, *futures], force=True)
+            with suppress(Exception):  # nothing is left to cancel where the cluster is gone
+                self.client.cancel([held, *futures], force=True)
+
+    def _as_completed(self, done: Any) -> Iterator[Any]:
+        """Futures as they are done; raises where workers were there and have been gone for long."""
+        last_seen: float | None = None
+        while not done.is_empty():
+            if done.has_ready():
+                yield next(done)
+                continue
+            if self.client.scheduler_info()["workers"]:
+                last_seen = time.monotonic()
+            elif last_seen is not None and time.monotonic() - last_seen > GONE_SECONDS:
+                raise NeighborAggError(
+                    f"All workers of the cluster have been gone for {GONE_SECONDS:g} s; what they did is kept. Mostly "
+                    f"that is for lack of memory.\n{MORE_MEMORY}\nThen run the same again."
+                )
+            time.sleep(POLL_SECONDS)
 
 
 def executor_for(client: Any, n_jobs: int | None) -> Executor:
@@ -105,8 +131,3 @@ def _attempted(work: Callable[[Any], Any], item: Any) -> Outcome:
         return Outcome(item, work(item))
     except Exception as error:
         return Outcome(item, error=error)
-
-
-def _attempts(distributed: Any, error: Any) -> int:
-    """How often a task was tried before it was given up."""
-    return int(getattr(error, "allowed_failures", 3)) + 1

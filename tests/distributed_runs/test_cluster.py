@@ -6,11 +6,13 @@ import subprocess
 import sys
 
 import cloudpickle
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
 
 from neighboragg.distributed import PartsFailedError
+from neighboragg.exceptions import NeighborAggError
 
 pytestmark = pytest.mark.slow
 
@@ -108,3 +110,26 @@ def test_failures_on_a_cluster_name_file_and_rows(scored, cut_into, cluster, new
         PartsFailedError, match=r"1 of 5 parts failed[^$]*00\.parquet, rows 70 to 99: ValueError"
     ):
         scored(folder, client=cluster)
+
+
+def test_workers_that_are_gone_for_good_are_not_waited_for(scored, cut_into, monkeypatch, model, tmp_path):
+    monkeypatch.setattr("neighboragg.distributed._executor.GONE_SECONDS", 0.5)
+    folder = cut_into(100)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+
+        def remove_workers(stage, done, total):
+            if done == 1:
+                for worker in local.workers.values():
+                    local.sync(worker.close)
+
+        with pytest.raises(NeighborAggError) as caught:
+            scored(folder, client=client, model=model, part_rows=10, progress=remove_workers)
+    assert str(caught.value).startswith(
+        "All workers of the cluster have been gone for 0.5 s; what they did is kept. Mostly that is for lack of memory."
+    )
+    assert list((tmp_path / "scored").glob("part-*.parquet"))

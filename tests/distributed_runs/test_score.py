@@ -65,6 +65,30 @@ def test_one_file_as_output(scored, cut_into, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["input", "one.parquet", "scored"]
 
 
+def test_addresses_are_read_like_paths(scored, cut_into):
+    folder = cut_into(100)
+    expected = scored(folder)
+    for name, source in {
+        "folder": folder.as_uri(),
+        "file": [path.as_uri() for path in sorted(folder.iterdir())],
+    }.items():
+        pd.testing.assert_frame_equal(scored(source, name), expected, check_exact=True)
+    refused(
+        lambda: scored((folder / "none").as_uri(), "a"), f"There is no file or folder {folder.as_uri()}/none."
+    )
+    refused(lambda: scored("nowhere://bucket/rows", "a"), "Cannot read from nowhere://bucket/rows: ")
+    (folder / "empty").mkdir()
+    refused(lambda: scored((folder / "empty").as_uri(), "a"), "There is no Parquet file in file://")
+
+
+def test_columns_of_two_types_do_not_become_one_file(scored, cut_into, new_rows, tmp_path):
+    folder = cut_into(100)
+    new_rows[100:].astype({"id": str}).to_parquet(folder / "01.parquet")
+    refused(lambda: scored(folder, "one.parquet"), "Columns to keep are not of one type in all input files: ")
+    assert len(list((tmp_path / "one.parquet.parts").glob("part-*.parquet"))) == 5
+    assert not (tmp_path / "one.parquet").exists()
+
+
 def test_the_manifest_says_what_was_done(scored, cut_into, tmp_path, model_file):
     scored(cut_into(100))
     said = json.loads((tmp_path / "scored" / "manifest.json").read_text())
