@@ -30,7 +30,7 @@ SET = "fashion_mnist"
 N_ROUNDS = 3
 N_RESNET = 128
 BATCH_ROWS = 128
-#: Contenders with the name of the paper's line, if it has one, and whether they see both layers.
+#: Contenders, and whether they see both layers.
 METHODS: dict[str, tuple[Callable[[], TrustMethod], bool]] = {
     "Trust Score": (TrustScore, False),
     "the paper's network": (lambda: NeighborAgg(NetworkAggregator(bandwidth=1.0)), False),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from neighboragg._optional import import_extra
 from neighboragg._progress import Listener, announce, telling
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg.bench._comparison import Comparison
@@ -86,6 +87,8 @@ def table2(
             f"The 'architecture' parameter of table2 must be one of {', '.join(map(repr, ARCHITECTURES))}. "
             f"Got {architecture!r} instead."
         )
+    # Hours before it is needed, so that a missing package is not found out at the end.
+    import_extra("matplotlib.figure", extra="cli", purpose="The figure of Table 2")
     store = ResultStore(folder / "images.jsonl")
     bases = []
     with telling(progress):
