@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import _cost_tables as cost_tables
 import _image_tables as image_tables
 import _scale_tables as scale_tables
+import _search_tables as search_tables
 from neighboragg.bench import BEST, COMPARED, DEFAULT, FAST, PAPER_METHOD, Comparison, Grid, ResultStore
 from neighboragg.bench.paper import (
     ABLATION_SETS,
@@ -102,22 +102,6 @@ def tabular() -> str:
     comparison = seven_sets()
     seeds = len({row["seed"] for row in comparison.rows})
     return f"{comparison.means().to_markdown()}\n{seeds} seeds; every cell is in [docs/results.md](docs/results.md)."
-
-
-def search() -> str:
-    """Queries per second against peers."""
-    rows = read("search")
-    lines = [
-        "| rows × features, classes, K | ours, queries/s | over KD-trees | over faiss flat | over bare product |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for start in range(0, len(rows), 4):
-        by_peer = {row["peer"]: row for row in rows[start : start + 4]}
-        own = by_peer["ours"]
-        shape = f"{own['rows']:,} × {own['features']}, {own['classes']}, {own['neighbors']}"
-        ratios = [f"{by_peer[peer]['ours_over_peer']:.2f} ×" for peer in ("KD-tree", "faiss flat", "product")]
-        lines.append(f"| {shape} | {own['queries_per_second']:,} | " + " | ".join(ratios) + " |")
-    return "\n".join(lines)
 
 
 def cells(rows: list[dict[str, Any]], metric: str) -> dict[tuple[str, str, str], float]:
@@ -469,7 +453,9 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "quality": quality,
     "tiny": tiny,
     "tabular": tabular,
-    "search": search,
+    "search": search_tables.one_thread,
+    "search-two-threads": search_tables.two_threads,
+    "search-exactness": search_tables.exactness,
     "table1": table1,
     "table2": image_tables.table2,
     "views": image_tables.views,
@@ -485,9 +471,6 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "selective": selective,
     "familiarity": familiarity,
     "shift": shift,
-    "latency": cost_tables.latency,
-    "many-classes": cost_tables.many_classes,
-    "growth": cost_tables.growth,
     "efforts": efforts,
     "fit-cost": fit_cost,
     "network-settings": network_settings,

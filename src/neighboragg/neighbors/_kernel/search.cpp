@@ -58,9 +58,9 @@ constexpr int STRIP = LANES < 8 ? LANES : 8;  // rows in a vector where a vector
 constexpr int QUERIES = 32;     // of a tile
 constexpr int ROWS = 24;        // of a block of the table, which is stored feature by feature
 constexpr int CHUNK = 256;      // features summed at most before they are added up: shorter sums have smaller errors
-constexpr int MANY_FEATURES = 128;  // beyond it, two more candidates are kept
+constexpr int MANY_FEATURES = 128;  // beyond it errors are larger, and two more candidates are kept to tell rows apart
 constexpr int LARGEST_K = 64;   // beyond it, inserting into sorted lists is no longer the way
-constexpr int SPARE = 8;        // how much longer than K a list may be
+constexpr int LONGEST = LARGEST_K + 8;  // of the lists
 constexpr int FEW = 8;          // up to this many queries are searched one by one, as a tile would be mostly empty
 
 constexpr double UNIT_ROUNDOFF = 0x1p-24;
@@ -280,7 +280,7 @@ struct Selection {
 constexpr Selection SELECTIONS[] = {
     {2, select<2>},   {3, select<3>},   {4, select<4>},   {6, select<6>},   {8, select<8>},   {11, select<11>},
     {13, select<13>}, {16, select<16>}, {21, select<21>}, {24, select<24>}, {32, select<32>}, {40, select<40>},
-    {52, select<52>}, {LARGEST_K + SPARE, select<LARGEST_K + SPARE>}};
+    {52, select<52>}, {LONGEST, select<LONGEST>}};
 
 // The shortest lists with room for n candidates.
 Selection selection_for(i64 n) {
@@ -299,7 +299,8 @@ inline Doubles load_doubles(const float *from) {
 // Squared distances of one query to COUNT rows, by direct difference in double precision. Eight sums, sum i over the
 // features i, i + 8, i + 16, …, one after the other, then ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)). This order is part
 // of what the library promises: NumPy adds in the same.
-template <int COUNT, typename Row> inline void squared(const Row *const *rows, const double *query, i64 d, double *out) {
+template <int COUNT, typename Row>
+inline void squared(const Row *const *rows, const double *query, i64 d, double *out) {
     constexpr int VECTORS = 8 / DOUBLE_LANES;
     Doubles sum[COUNT][VECTORS] = {};
     const i64 whole = d / 8 * 8;
@@ -389,7 +390,7 @@ double limit_of(double norm, double last_distance, double scale, i64 width) {
     return radius * radius - norm * norm + error;
 }
 
-// --------------------------------------------------------------------------------------------------- 5. the way of all
+// ------------------------------------------------------------------------ 5. the widening, and the way through all
 
 // Query q in the frame: one feature after the other, `step` numbers apart, and a one that |y|² is multiplied with.
 double pack(const Task &task, i64 q, float *to, i64 step) {
@@ -415,6 +416,7 @@ struct Memory {
     Lists lists;         // of a group of tiles
 };
 
+// One call, for rows of one precision.
 template <typename Row> struct Search {
     const Task &task;
     const Index &index;
@@ -433,24 +435,29 @@ template <typename Row> struct Search {
     // Refine the candidates of query q in class c, prove or widen, and write the result. Values are `step` apart.
     void finish(i64 q, i64 c, const float *value, const int32_t *row, i64 step, double norm, const float *packed) {
         Nearest<Row> nearest(task, q);
-        const i64 n = selection.length - 1;  // the last one is there to be compared with
-        for (i64 j = 0; j < n && value[j * step] < NONE; j++) nearest.offer(row[j * step]);
+        i64 j = 0;
+        for (; j < k && value[j * step] < NONE; j++) nearest.offer(row[j * step]);
         nearest.refine();
-        const float next = value[n * step];
-        if (next < NONE) {
+        if (j == k) {
+            // Values are in ascending order: the first one beyond the limit proves that all others are. The last of
+            // the list stands for the rows that are not in it.
             const double limit = limit_of(norm, nearest.distance[k - 1], index.scale, width);
-            if (!((double)next > limit)) {
+            const i64 last = selection.length - 1;
+            for (; j < last && value[j * step] < NONE && (double)value[j * step] <= limit; j++)
+                nearest.offer(row[j * step]);
+            nearest.refine();
+            if (j == last && value[last * step] < NONE && (double)value[last * step] <= limit) {
                 widen(q, c, limit, packed, step, nearest);
                 n_widened++;
             }
         }
         double *distances = task.distances + (q * index.n_classes + c) * k;
         i64 *ids = task.ids + (q * index.n_classes + c) * k;
-        for (i64 j = 0; j < nearest.n_found; j++) {
+        for (j = 0; j < nearest.n_found; j++) {
             distances[j] = nearest.distance[j];
             ids[j] = index.ids[nearest.position[j]];
         }
-        for (i64 j = nearest.n_found; j < k; j++) {
+        for (; j < k; j++) {
             distances[j] = __builtin_inf();
             ids[j] = -1;
         }
@@ -473,7 +480,7 @@ template <typename Row> struct Search {
     }
 
     // The classes that have rows among first to last, from class c on: select, and finish those that end there. Returns
-    // the first class that goes on.
+    // the class that goes on after them.
     template <typename SelectRows, typename Finish>
     i64 classes(i64 c, i64 first, i64 last, SelectRows select_rows, Finish finish_class) const {
         for (; c < index.n_classes; c++) {
@@ -527,7 +534,8 @@ template <typename Row> struct Search {
             for (i64 t = 0; t < n_tiles; t++) {
                 const float *queries = memory.queries + t * width * QUERIES;
                 const i64 q0 = first_query + t * QUERIES, n = smaller(QUERIES, last_query - q0);
-                const Lists lists = {memory.lists.value + t * length * QUERIES, memory.lists.row + t * length * QUERIES};
+                const i64 at = t * length * QUERIES;
+                const Lists lists = {memory.lists.value + at, memory.lists.row + at};
                 product(index.table + first * width, queries, (last - first + ROWS - 1) / ROWS, width,
                         memory.approximate);
                 for (i64 i = 0; task.hidden && i < n; i++) {
@@ -574,7 +582,7 @@ EXPORT i64 neighboragg_search(const Index *index, i64 n_queries, const double *q
     if (k < 1 || k > LARGEST_K) return -2;
     const Task task = {index, n_queries, queries, hidden, k, distances, ids};
     const i64 width = index->n_features + 1;
-    // Longer sums have larger errors, so that more candidates are needed to tell them apart.
+    // One more than the candidates, to compare them with.
     const Selection selection = selection_for(k + (width > MANY_FEATURES ? 3 : 1));
     // Numbers of a panel and of a group of tiles that stay in the second cache.
     const i64 panel = larger(2, smaller(10, 65536 / (ROWS * width)));
