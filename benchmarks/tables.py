@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import _cost_tables as cost_tables
 import _image_tables as image_tables
 import _scale_tables as scale_tables
 import _search_tables as search_tables
@@ -471,6 +472,9 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "selective": selective,
     "familiarity": familiarity,
     "shift": shift,
+    "latency": cost_tables.latency,
+    "many-classes": cost_tables.many_classes,
+    "growth": cost_tables.growth,
     "efforts": efforts,
     "fit-cost": fit_cost,
     "network-settings": network_settings,

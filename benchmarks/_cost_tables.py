@@ -1,0 +1,71 @@
+"""Tables of what trust costs: one row at a time, and as data grow."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    return json.loads((RESULTS / f"{name}.json").read_text())["rows"]
+
+
+def latency() -> str:
+    """What trust adds to one call of the classifier, before and after."""
+    rows = read("latency")
+    lines = [
+        "| ms for one row | classifier | trust adds, before | trust adds | of it the search | with trust over alone |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for case in dict.fromkeys((row["set"], row["base"]) for row in rows):
+        found = {row["version"]: row for row in rows if (row["set"], row["base"]) == case}
+        after, before = found["after"], found["before"]
+        lines.append(
+            f"| {case[0]}, {case[1]} | {after['own_ms']:.2f} | {before['added_ms']:.2f} | "
+            f"**{after['added_ms']:.2f}** | {after['search_ms']:.2f} | "
+            f"{after['with_trust_ms'] / after['own_ms']:.1f} × |"
+        )
+    return "\n".join(lines)
+
+
+def growth() -> str:
+    """CPU seconds and memory as one axis doubles, with the exponent."""
+    rows = read("growth")
+    lines = []
+    for axis in dict.fromkeys(row["axis"] for row in rows):
+        sizes = list(dict.fromkeys(row["size"] for row in rows if row["axis"] == axis))
+        lines += [
+            f"| {axis}: CPU s, MiB | " + " | ".join(f"{size:,}" for size in sizes) + " | exponent of time |",
+            "| --- " * (len(sizes) + 2) + "|",
+        ]
+        for call in dict.fromkeys(row["call"] for row in rows if row["axis"] == axis):
+            some = {row["size"]: row for row in rows if row["axis"] == axis and row["call"] == call}
+            cells = [_cell(some.get(size)) for size in sizes]
+            exponent = next((row["exponent"] for row in some.values() if "exponent" in row), None)
+            shown = "" if exponent is None else f"{exponent:.2f}"
+            lines.append(f"| {call} | " + " | ".join(cells) + f" | {shown} |")
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def many_classes() -> str:
+    """A thousand classes."""
+    return "\n".join(
+        [
+            "| 50,000 × 64, 1,000 classes | CPU s | largest memory so far, MiB beyond the data |",
+            "| --- | --- | --- |",
+            *(
+                f"| {row['version']}, {row['call']} | {row['cpu_seconds']:.0f} | {row['extra_memory_mib']:,.0f} |"
+                for row in read("many_classes")
+            ),
+        ]
+    )
+
+
+def _cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    if not row["done"]:
+        return "not finished"
+    return f"{row['cpu_seconds']:.2f}, {row['extra_memory_mib']:,.0f}"
