@@ -114,6 +114,7 @@ def test_failures_on_a_cluster_name_file_and_rows(scored, cut_into, cluster, new
 
 def test_workers_that_are_gone_for_good_are_not_waited_for(scored, cut_into, monkeypatch, model, tmp_path):
     monkeypatch.setattr("neighboragg.distributed._executor.GONE_SECONDS", 0.5)
+    monkeypatch.setattr("neighboragg.distributed._executor.LOOK_SECONDS", 0.1)
     folder = cut_into(100)
     with (
         distributed.LocalCluster(

@@ -16,7 +16,10 @@ from neighboragg.exceptions import InvalidParameterError, NeighborAggError
 __all__ = ["Executor", "Outcome", "executor_for"]
 
 PURPOSE = "Work on a cluster"
-POLL_SECONDS = 0.02
+POLL_SECONDS, LOOK_SECONDS = (
+    0.02,
+    2.0,
+)  # whether a part is done; which workers are there, which asks the scheduler
 # Workers that die are started again, which on a busy machine can take a minute.
 GONE_SECONDS = 300.0
 MORE_MEMORY = (
@@ -96,18 +99,22 @@ class OnDask:
     def _as_completed(self, done: Any) -> Iterator[Any]:
         """Futures as they are done; raises where workers were there and have been gone for long."""
         last_seen: float | None = None
+        next_look = 0.0
         while not done.is_empty():
             if done.has_ready():
                 yield next(done)
                 continue
+            time.sleep(POLL_SECONDS)
+            if (now := time.monotonic()) < next_look:
+                continue
+            next_look = now + LOOK_SECONDS
             if self.client.scheduler_info()["workers"]:
-                last_seen = time.monotonic()
-            elif last_seen is not None and time.monotonic() - last_seen > GONE_SECONDS:
+                last_seen = now
+            elif last_seen is not None and now - last_seen > GONE_SECONDS:
                 raise NeighborAggError(
                     f"All workers of the cluster have been gone for {GONE_SECONDS:g} s; what they did is kept. Mostly "
                     f"that is for lack of memory.\n{MORE_MEMORY}\nThen run the same again."
                 )
-            time.sleep(POLL_SECONDS)
 
 
 def executor_for(client: Any, n_jobs: int | None) -> Executor:
