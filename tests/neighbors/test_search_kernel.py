@@ -129,7 +129,7 @@ def test_every_variant_has_the_bits_of_brute_force(problem):
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(problems())
 def test_every_variant_has_the_bits_of_brute_force_in_many_cases(problem):
     check_problem(problem)
