@@ -112,7 +112,7 @@ def test_no_label_of_a_test_picture_reaches_a_method(tmp_path, monkeypatch):
     given = []
     monkeypatch.setattr(
         "neighboragg.bench.images._study.trust_metrics",
-        lambda correct, trust: given.append((correct.mean(), trust)) or {"auroc": 0.5},
+        lambda correct, trust: given.append((correct.mean(), trust)) or {"auroc": 0.5, "ap_error": 0.5},
     )
     for shift in (0, 1):
         folder = tmp_path / str(shift)
