@@ -44,7 +44,7 @@ test-pure: $(VENV)/.dev
 	@CXX=/bin/false $(PIP) --no-deps --target $(VENV)/pure .
 	@PYTHONPATH=$(VENV)/pure $(BIN)/python -c 'from neighboragg.neighbors import kernel_in_use as k; assert k().name == "numpy", k()'
 	@PYTHONPATH=$(VENV)/pure $(BIN)/python -m pytest -n auto tests/neighbors
-	@PYTHONPATH=$(VENV)/pure $(BIN)/python -m pytest -n auto -m "not slow" tests/methods tests/classifier tests/mislabel tests/persistence
+	@PYTHONPATH=$(VENV)/pure $(BIN)/python -m pytest -n auto -m "not slow" tests/methods tests/classifier
 
 $(VENV)/.torch: $(VENV)/.dev
 	@echo "Installing PyTorch ..."
