@@ -1,14 +1,8 @@
 """Tables of what trust costs: one row at a time, and as data grow."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
-
-
-def read(name: str) -> list[dict[str, Any]]:
-    return json.loads((RESULTS / f"{name}.json").read_text())["rows"]
+from _record import read
 
 
 def latency() -> str:

@@ -1,15 +1,13 @@
 """Tables of the comparison on images, and of what trust costs beside a network."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from _record import RESULTS, read
 from neighboragg.bench import DEFAULT, Comparison, ResultStore
 from neighboragg.bench.paper import TABLE2_PRINTED
 
-RESULTS = Path(__file__).parent / "results"
 #: What :class:`neighboragg.TrustedClassifier` does for a network.
 NETWORK_DEFAULT = "Pool, two layers"
 IMAGE_SETS = ("mnist", "fashion_mnist", "cifar10")
@@ -79,7 +77,7 @@ def views() -> str:
 
 def network_cost() -> str:
     """Trust beside the network it is about."""
-    rows = json.loads((RESULTS / "network_cost.json").read_text())["rows"]
+    rows = read("network_cost")
     lines = [
         f"| {rows[0]['queries']:,} images of {rows[0]['set']} | reference rows | CPU s | over the network | "
         "over a ResNet-18 |",
@@ -96,7 +94,7 @@ def network_cost() -> str:
 
 def pictures() -> str:
     """Wrong labels of pictures found by the built-in descriptor, by views, and by views together."""
-    rows = json.loads((RESULTS / "pictures.json").read_text())["rows"]
+    rows = read("pictures")
     sets = list(dict.fromkeys(row["set"] for row in rows))
     cell = {(row["set"], row["by"]): row for row in rows}
     lines = [

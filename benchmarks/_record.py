@@ -1,4 +1,4 @@
-"""What every benchmark writes down beside its figures: versions, hardware, seed."""
+"""What every benchmark writes down beside its figures: versions, hardware, seed; and where."""
 
 import json
 import resource
@@ -21,6 +21,11 @@ def save(name: str, rows: list[dict[str, Any]], seed: int | None = None) -> Path
     path.write_text(json.dumps({"context": context(seed), "rows": rows}, indent=1) + "\n")
     print(f"\nWritten to {path.relative_to(Path(__file__).parents[1])}")
     return path
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    """The rows that :func:`save` wrote."""
+    return json.loads((RESULTS / f"{name}.json").read_text())["rows"]
 
 
 def peak_memory() -> float:

@@ -1,14 +1,12 @@
 """Tables about data larger than memory and about clusters."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+from _record import read
 
 
 def rows_of(what: str) -> list[dict[str, Any]]:
-    return [row for row in json.loads((RESULTS / "cluster.json").read_text())["rows"] if row["what"] == what]
+    return [row for row in read("cluster") if row["what"] == what]
 
 
 def streamed() -> str:

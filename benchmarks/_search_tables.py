@@ -1,10 +1,9 @@
 """Tables of the neighbor search."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+from _record import read
+
 PEERS = {
     "faiss set right": "faiss set right",
     "faiss as shipped": "faiss as shipped",
@@ -14,10 +13,6 @@ PEERS = {
     "hnswlib, recall .99": "hnswlib",
     "ours with NumPy": "ours in NumPy",
 }
-
-
-def read(name: str) -> list[dict[str, Any]]:
-    return json.loads((RESULTS / f"{name}.json").read_text())["rows"]
 
 
 def speed(threads: int) -> str:
