@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.ensemble import StackingClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -36,12 +38,22 @@ def check_classifier(estimator: Any, owner: str, *, refitted: bool = False) -> N
             "of rows it was trained on repeat wrong labels.\n"
             "Hint: pass the classifier itself, or proba with its out-of-fold probabilities."
         )
-    if not (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba")):
+    if not (hasattr(estimator, "fit") and _gives_probabilities(estimator)):
         raise InvalidParameterError(
             f"The 'estimator' parameter of {owner} must be a classifier with predict_proba. "
             f"Got {estimator!r} instead.\n"
             "Hint: wrap it, e.g. CalibratedClassifierCV(estimator)."
         )
+
+
+def _gives_probabilities(estimator: Any) -> bool:
+    """Whether it has `predict_proba`, or will have it when it is fitted."""
+    inner = estimator
+    while isinstance(inner, Pipeline | GridSearchCV | RandomizedSearchCV):
+        inner = inner.steps[-1][1] if isinstance(inner, Pipeline) else inner.estimator
+    # The default of stacking is a logistic regression, which it does not admit before it is fitted.
+    by_default = isinstance(inner, StackingClassifier) and inner.final_estimator is None
+    return by_default or hasattr(estimator, "predict_proba")
 
 
 def check_same_classes(estimator: Any, classes: Array, owner: str) -> None:

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, make_classification
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import KFold, PredefinedSplit
+from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
@@ -34,6 +34,21 @@ def rows():
 
 def weak_classifier():
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=20, tol=0.1))
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda stack: stack,
+        lambda stack: make_pipeline(StandardScaler(), stack),
+        lambda stack: GridSearchCV(stack, {"stack_method": ["auto"]}, cv=2),
+    ],
+)
+def test_stacking_that_hides_its_probabilities_before_fit(rows, wrapped):
+    stack = wrapped(StackingClassifier([("lr", LogisticRegression())], cv=2))
+    assert not hasattr(stack, "predict_proba")
+    model = TrustedClassifier(stack, NeighborAgg(effort="fast", learned_metric=False)).fit(*rows)
+    assert model.score_samples(rows[0][:5]).shape == (5,)
 
 
 class TestWaysToValidate:

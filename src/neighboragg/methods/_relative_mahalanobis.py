@@ -42,7 +42,7 @@ class RelativeMahalanobis(Mahalanobis):
     >>> from neighboragg.methods import RelativeMahalanobis
     >>> method = RelativeMahalanobis().fit([[0.0], [2.0], [8.0], [10.0]], [0, 0, 1, 1], proba_val=[[0.5, 0.5]] * 4)
     >>> method.predict_trust([[2.0]], [[0.5, 0.5]]).round(2)
-    array([[-0.37, -0.98]])
+    array([[-0.32, -0.98]])
     """
 
     def _fit(self, data: FitData) -> None:
