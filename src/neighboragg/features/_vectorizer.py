@@ -49,7 +49,8 @@ class Vectorizer(Stored):
     def fit_represent(self, X: Any, y: Array | None, preprocessing: Any = None) -> RowVectors:
         """The same, with the terms of texts."""
         self.columns = _column_names(X)
-        if isinstance(X, Mapping) and self.kind != "views":
+        # To a network a mapping is one input with several names, such as tokens.
+        if isinstance(X, Mapping) and self.kind != "views" and not gives_vectors(preprocessing):
             same = self.function or self.transformer or self.kind
             self.kind, self.parts = "views", {name: Vectorizer(same) for name in X}
         if self.kind == "views":

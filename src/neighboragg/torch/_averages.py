@@ -106,7 +106,7 @@ class DeepEnsemble(_Averaged):
     >>> import torch
     >>> from neighboragg.torch import DeepEnsemble, embed
     >>> X = torch.randn(20, 4, generator=torch.Generator().manual_seed(0))
-    >>> nets = [torch.nn.Linear(4, 2) for _ in range(3)]
+    >>> nets = [torch.nn.Sequential(torch.nn.Linear(4, 2)) for _ in range(3)]
     >>> proba = embed(nets[0], X).proba
     >>> method = DeepEnsemble(nets).fit(X, [0, 1] * 10, proba_val=proba)
     >>> method.score_samples(X, proba).shape

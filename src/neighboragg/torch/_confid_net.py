@@ -81,8 +81,9 @@ class ConfidNet(LogitMethod):
     >>> rows = np.column_stack([logits, e])
     >>> head = ConfidNet(n_hidden=32, n_layers=1, learning_rate=1e-2).fit(rows, y, proba_val=proba)
     >>> queries = np.array([[1.0, 0.0, -1.0], [1.0, 0.0, 1.0]])
-    >>> head.score_samples(queries, [[0.731, 0.269]] * 2).round(1)
-    array([0.5, 1. ])
+    >>> unsure, sure = head.score_samples(queries, [[0.731, 0.269]] * 2)
+    >>> bool(unsure < 0.7), bool(sure > 0.9)
+    (True, True)
     """
 
     def __init__(
