@@ -1,11 +1,18 @@
-"""Matrix products on one thread, where more would mostly wait for each other."""
+"""Threads of ours, and matrix products on one thread where more would mostly wait for each other."""
 
 from functools import cache
 from threading import Lock
 
 import threadpoolctl
+from joblib import effective_n_jobs, parallel_config
 
-__all__ = ["ONE_THREAD"]
+__all__ = ["ONE_THREAD", "n_threads"]
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads that an `n_jobs` parameter stands for, whatever the limits on processes."""
+    with parallel_config(backend="threading"):
+        return int(effective_n_jobs(n_jobs))
 
 
 class _OneThread:

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_distances
 
 import neighboragg
+from brute_force import nearest_by_class
 from neighboragg.neighbors import ClasswiseNeighbors, _numpy_search
 
 # Sums of a few small integers are exact in double precision: ties are ties, and the order by id is decided.
@@ -46,17 +47,7 @@ def brute_force(X, y, queries, k, *, n_classes, exclude=None):
     """Distances and ids by (distance, id), and all distances, in double precision."""
     X, queries = X.astype(np.float64), queries.astype(np.float64)
     every = np.sqrt(((queries[:, None, :] - X) ** 2).sum(axis=2))
-    if exclude is not None:
-        every[np.flatnonzero(exclude >= 0), exclude[exclude >= 0]] = np.inf
-    distances = np.full((len(queries), n_classes, k), np.inf)
-    indices = np.full(distances.shape, -1)
-    for c in range(n_classes):
-        members = np.flatnonzero(y == c)
-        order = np.argsort(every[:, members], axis=1, kind="stable")[:, :k]
-        found = np.take_along_axis(every[:, members], order, axis=1)
-        distances[:, c, : order.shape[1]] = found
-        indices[:, c, : order.shape[1]] = np.where(np.isinf(found), -1, members[order])
-    return distances, indices, every
+    return *nearest_by_class(every, y, k, n_classes, exclude), every
 
 
 def assert_same_bits(found, expected):

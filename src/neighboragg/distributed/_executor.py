@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Protocol
 
-from joblib import effective_n_jobs, parallel_config
-
 from neighboragg._optional import import_extra
+from neighboragg._threads import n_threads
 from neighboragg.exceptions import InvalidParameterError, NeighborAggError
 
 __all__ = ["Executor", "Outcome", "executor_for"]
 
 PURPOSE = "Work on a cluster"
-POLL_SECONDS, LOOK_SECONDS = (
-    0.02,
-    2.0,
-)  # whether a part is done; which workers are there, which asks the scheduler
+POLL_SECONDS = 0.02  # between looks whether a part is done
+LOOK_SECONDS = 2.0  # between questions to the scheduler which workers are there
 # Workers that die are started again, which on a busy machine can take a minute.
 GONE_SECONDS = 300.0
 MORE_MEMORY = (
@@ -52,12 +49,11 @@ class InProcess:
 
     def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Outcome]:
         """An outcome for each item, as they are done."""
-        with parallel_config(backend="threading"):
-            n_threads = min(effective_n_jobs(self.n_jobs), len(items))
-        if n_threads <= 1:
+        n_workers = min(n_threads(self.n_jobs), len(items))
+        if n_workers <= 1:
             yield from (_attempted(work, item) for item in items)
             return
-        with ThreadPoolExecutor(n_threads) as pool:
+        with ThreadPoolExecutor(n_workers) as pool:
             futures = [pool.submit(_attempted, work, item) for item in items]
             try:
                 yield from (future.result() for future in as_completed(futures))

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from neighboragg._optional import import_extra
+from neighboragg._parquet import open_parquet
 from neighboragg.exceptions import InvalidInputError
 
 __all__ = ["InputFile", "Part", "cut", "find_files", "read_part"]
 
 PURPOSE = "Reading Parquet files"
 SUFFIXES = (".parquet", ".pq")
-# Of a column while it is read: without it whole columns of a row group would be in memory.
-BUFFER_NBYTES = 2**20
 FOOTER_NBYTES = 2**16
 
 
@@ -219,19 +218,8 @@ def _filesystem(path: str) -> tuple[Any, str]:
 
 
 def _open(path: str) -> Any:
-    arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
-    parquet = import_extra("pyarrow.parquet", extra="dask", purpose=PURPOSE)
     filesystem, place = _filesystem(path)
-    try:
-        return parquet.ParquetFile(place, filesystem=filesystem, buffer_size=BUFFER_NBYTES, pre_buffer=False)
-    except FileNotFoundError as error:
-        raise InvalidInputError(f"There is no file {path}.") from error
-    except (arrow.ArrowException, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InvalidInputError(
-            f"{path} is not a complete Parquet file: {reason}\n"
-            "Hint: wait until it is written, or write it again."
-        ) from error
+    return open_parquet(place, filesystem, PURPOSE, called=path)
 
 
 def _named(given: Sequence[Any]) -> str:

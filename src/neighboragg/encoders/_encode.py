@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -199,15 +200,16 @@ def _encode(
     if not items:
         raise InvalidInputError(f"There is nothing to encode for {encoder.name}: no texts, no pictures.")
     expect(len(items))
+    run = partial(_run, items, names, encoder, reading, kept, batch_size)
     try:
-        return _run(items, names, encoder, reading, kept, batch_size)
+        return run()
     except _OtherLengthError as error:
         if kept is None:
             raise InvalidInputError(str(error)) from error
         # What is kept came from something else under the same name.
         kept.cache.forget(kept.identity)
     try:
-        return _run(items, names, encoder, reading, kept, batch_size)
+        return run()
     except _OtherLengthError as error:
         kept.cache.forget(kept.identity)
         raise InvalidInputError(str(error)) from error

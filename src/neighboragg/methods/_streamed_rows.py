@@ -7,7 +7,7 @@ import numpy as np
 
 from neighboragg._row_selection import draw_sample
 from neighboragg._typing import Array, ArrayLike, IntArray
-from neighboragg._validation import check_labels, encode_labels
+from neighboragg._validation import check_labels, check_same_length, encode_labels
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.neighbors import Blocks, as_blocks
 from neighboragg.persistence import Stored, require
@@ -60,10 +60,7 @@ class StreamedRows:
 def stream_rows(X: Any, y: ArrayLike, classes: ArrayLike | None, seed: int, owner: str) -> StreamedRows:
     """Training rows to be read in blocks, with their labels checked and a sample drawn."""
     blocks, labels = as_blocks(X), check_labels(y, "y", owner)
-    if blocks.n_rows != len(labels):
-        raise InvalidInputError(
-            f"X and y passed to {owner} must have the same number of rows. Got {blocks.n_rows} and {len(labels)}."
-        )
+    check_same_length(blocks, "X", labels, "y", owner)
     if not len(labels):
         raise InvalidInputError(f"X passed to {owner} has no rows.")
     known = np.unique(labels) if classes is None else np.asarray(classes)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from neighboragg._optional import import_extra
+from neighboragg._parquet import open_parquet
 from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.persistence import Stored, require
@@ -25,8 +26,6 @@ __all__ = [
 ]
 
 PURPOSE = "Reading rows from Parquet files"
-# Of a column while it is read: without it whole columns of a row group would be in memory.
-BUFFER_NBYTES = 2**20
 
 
 class Blocks(ABC):
@@ -128,7 +127,7 @@ class ParquetBlocks(Blocks):
             raise InvalidInputError("There is no Parquet file to read rows from.")
         self.sizes: list[int] = []
         for position, path in enumerate(self.paths):
-            with self._open(path) as file:
+            with open_parquet(path, self.filesystem, PURPOSE) as file:
                 self.sizes.append(file.metadata.num_rows)
                 if position == 0:
                     self.columns = list(file.schema_arrow.names if columns is None else columns)
@@ -146,7 +145,7 @@ class ParquetBlocks(Blocks):
         """Batches of the files; a file does not share a block with another."""
         for path, n_rows in zip(self.paths, self.sizes, strict=True):
             found = 0
-            with self._open(path) as file:
+            with open_parquet(path, self.filesystem, PURPOSE) as file:
                 for batch in file.iter_batches(batch_size=size, columns=self.columns, use_threads=False):
                     if batch.num_rows:
                         yield _matrix(batch, self.columns, path, found)
@@ -156,21 +155,6 @@ class ParquetBlocks(Blocks):
                     f"{path} had {n_rows} rows when it was opened and has {found} now.\n"
                     "Hint: do not write to files that are being read."
                 )
-
-    def _open(self, path: str) -> Any:
-        arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
-        parquet = import_extra("pyarrow.parquet", extra="dask", purpose=PURPOSE)
-        try:
-            return parquet.ParquetFile(
-                path, filesystem=self.filesystem, buffer_size=BUFFER_NBYTES, pre_buffer=False
-            )
-        except FileNotFoundError as error:
-            raise InvalidInputError(f"There is no file {path}.") from error
-        except (arrow.ArrowException, OSError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise InvalidInputError(
-                f"{path} is not a complete Parquet file: {reason}\nHint: wait until it is written, or write it again."
-            ) from error
 
     def _width(self, file: Any) -> int:
         """Numbers of a row; a vector says its length by its type or by the first row."""

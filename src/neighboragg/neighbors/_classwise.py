@@ -6,21 +6,15 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs, parallel_config
 from sklearn.base import BaseEstimator
 
-from neighboragg._threads import ONE_THREAD
-from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
+from neighboragg._threads import ONE_THREAD, n_threads
+from neighboragg._typing import ArrayLike, FloatArray, IntArray
 from neighboragg._validation import (
-    check_choice,
-    check_fitted,
     check_integer,
-    check_labels,
     check_rows,
-    check_same_length,
-    encode_labels,
 )
-from neighboragg.exceptions import InvalidInputError
+from neighboragg.neighbors._classwise_search import METRICS, ClasswiseSearch
 from neighboragg.neighbors._device_search import table_on
 from neighboragg.neighbors._kernel import can_search, kernel_in_use, search_compiled, warn_if_slow
 from neighboragg.neighbors._numpy_search import search_with_numpy
@@ -29,12 +23,11 @@ from neighboragg.persistence import Savable, require
 
 __all__ = ["ClasswiseNeighbors"]
 
-METRICS = ("cosine", "euclidean")
 BATCH_ROWS = 2048
 TILE_ROWS = 32  # queries that the compiled search takes together; batches are whole numbers of it
 
 
-class ClasswiseNeighbors(Savable, BaseEstimator):
+class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
     """Exact search for the K nearest reference rows of each class.
 
     Parameters
@@ -86,8 +79,6 @@ class ClasswiseNeighbors(Savable, BaseEstimator):
             [2, 3]]])
     """
 
-    classes_: Array
-    n_features_in_: int
     _reference: Reference
 
     def __init__(
@@ -120,57 +111,20 @@ class ClasswiseNeighbors(Savable, BaseEstimator):
         -------
         self : ClasswiseNeighbors
         """
-        owner = type(self).__name__
-        check_integer(self.n_neighbors, "n_neighbors", owner, minimum=1)
-        check_choice(self.metric, "metric", owner, choices=METRICS)
-        rows = check_rows(X, "X", owner)
-        labels = check_labels(y, "y", owner)
-        check_same_length(rows, "X", labels, "y", owner)
-        if not len(rows):
-            raise InvalidInputError(f"X passed to {owner} has no rows; at least one is needed to search.")
-        known = np.unique(labels if classes is None else np.asarray(classes))
-        codes = encode_labels(labels, known, "y", owner)
-        self.classes_, self.n_features_in_ = known, rows.shape[1]
+        self._check_params()
+        rows = check_rows(X, "X", type(self).__name__)
+        codes = self._encode(rows, y, classes)
+        self.n_features_in_ = rows.shape[1]
         self._build(self._as_vectors(rows), codes)
         return self
 
-    def kneighbors(
-        self,
-        X: ArrayLike | None = None,
-        n_neighbors: int | None = None,
-        *,
-        exclude: ArrayLike | None = None,
+    def _neighbors_of_reference(self, k: int) -> tuple[FloatArray, IntArray]:
+        return self._kneighbors(self._reference.in_order()[0], k, np.arange(self.n_samples_fit_))
+
+    def _neighbors_of(
+        self, queries: FloatArray, k: int, excluded: IntArray | None
     ) -> tuple[FloatArray, IntArray]:
-        """Find the nearest reference rows of each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_queries, n_features), default=None
-            Query rows. None queries every reference row, each leaving itself out.
-        n_neighbors : int, default=None
-            Neighbors per class; defaults to the constructor's.
-        exclude : array-like of shape (n_queries,), default=None
-            Id of the reference row that each query is and must not find; -1 for none.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_queries, n_classes, n_neighbors)
-            Ascending in the last axis; inf where a class has fewer rows.
-        indices : ndarray of shape (n_queries, n_classes, n_neighbors)
-            Ids of the reference rows (their position in the rows fitted); -1 where a class has fewer.
-        """
-        check_fitted(self, "n_samples_fit_")
-        owner = type(self).__name__
-        k = check_integer(
-            self.n_neighbors if n_neighbors is None else n_neighbors, "n_neighbors", owner, minimum=1
-        )
-        if X is None:
-            queries, _ = self._reference.in_order()
-            excluded: IntArray | None = np.arange(self.n_samples_fit_)
-        else:
-            queries = self._as_vectors(check_rows(X, "X", owner, n_features=self.n_features_in_))
-            excluded = None if exclude is None else self._check_exclude(exclude, len(queries))
-        return self._kneighbors(queries, k, excluded)
+        return self._kneighbors(self._as_vectors(queries), k, excluded)
 
     def _build(self, vectors: FloatArray, codes: IntArray) -> None:
         self._reference = Reference(vectors, codes, len(self.classes_))
@@ -228,7 +182,7 @@ class ClasswiseNeighbors(Savable, BaseEstimator):
 
     def _in_batches(self, work: Callable[[slice], None], n: int) -> None:
         """Call `work` with slices of n queries, on as many threads as there are jobs."""
-        n_jobs = _n_threads(self.n_jobs) if n > 1 else 1
+        n_jobs = n_threads(self.n_jobs) if n > 1 else 1
         batches = list(self._batches(n, n_jobs))
         if min(n_jobs, len(batches)) <= 1:
             for batch in batches:
@@ -249,28 +203,6 @@ class ClasswiseNeighbors(Savable, BaseEstimator):
 
     def _as_vectors(self, rows: FloatArray) -> FloatArray:
         return rows if self.metric == "euclidean" else _on_sphere(rows)
-
-    def _check_exclude(self, exclude: ArrayLike, n: int) -> IntArray:
-        ids = np.asarray(exclude)
-        if not ids.size:
-            ids = ids.astype(np.int64)
-        wrong = f"shape {ids.shape}" if ids.shape != (n,) else ""
-        if ids.dtype.kind not in "iu":
-            wrong = wrong or f"dtype {ids.dtype}"
-        elif not wrong and (outside := (ids < -1) | (ids >= self.n_samples_fit_)).any():
-            wrong = f"the id {ids[outside][0]}"
-        if wrong:
-            raise InvalidInputError(
-                f"exclude passed to {type(self).__name__} must hold one row id below {self.n_samples_fit_}, or -1, "
-                f"for each of the {n} queries. Got {wrong}."
-            )
-        return ids.astype(np.int64)
-
-
-def _n_threads(n_jobs: int | None) -> int:
-    """Threads that an `n_jobs` parameter stands for, whatever the limits on processes."""
-    with parallel_config(backend="threading"):
-        return int(effective_n_jobs(n_jobs))
 
 
 def _on_sphere(rows: FloatArray) -> FloatArray:

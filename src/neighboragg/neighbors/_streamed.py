@@ -5,20 +5,17 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
+from neighboragg._threads import n_threads
+from neighboragg._typing import ArrayLike, FloatArray, IntArray
 from neighboragg._validation import (
-    check_choice,
-    check_integer,
-    check_labels,
     check_memory,
     check_rows,
-    encode_labels,
 )
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.neighbors._blocks import Blocks, as_blocks
-from neighboragg.neighbors._classwise import METRICS, ClasswiseNeighbors, _n_threads
+from neighboragg.neighbors._classwise import ClasswiseNeighbors
+from neighboragg.neighbors._classwise_search import METRICS, ClasswiseSearch
 from neighboragg.persistence import Savable, require
 
 __all__ = ["StreamedNeighbors", "merge_nearest"]
@@ -33,7 +30,7 @@ QUERIES_NBYTES = 16 * 10**6
 MINIMUM_NBYTES = 16 * 10**6  # of blocks
 
 
-class StreamedNeighbors(Savable, BaseEstimator):
+class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
     """Exact search for the K nearest reference rows of each class, reading the reference rows in blocks.
 
     Parameters
@@ -86,10 +83,7 @@ class StreamedNeighbors(Savable, BaseEstimator):
             [2, 3]]])
     """
 
-    classes_: Array
     class_count_: IntArray
-    n_features_in_: int
-    n_samples_fit_: int
     _blocks: Blocks
     _codes: IntArray
 
@@ -122,84 +116,43 @@ class StreamedNeighbors(Savable, BaseEstimator):
         -------
         self : StreamedNeighbors
         """
-        owner = type(self).__name__
-        check_integer(self.n_neighbors, "n_neighbors", owner, minimum=1)
-        check_choice(self.metric, "metric", owner, choices=METRICS)
+        self._check_params()
         self._free_nbytes()
-        blocks, labels = as_blocks(X), check_labels(y, "y", owner)
-        if blocks.n_rows != len(labels):
-            raise InvalidInputError(
-                f"X and y passed to {owner} must have the same number of rows. "
-                f"Got {blocks.n_rows} and {len(labels)}."
-            )
-        if not len(labels):
-            raise InvalidInputError(f"X passed to {owner} has no rows; at least one is needed to search.")
-        known = np.unique(labels if classes is None else np.asarray(classes))
-        codes = encode_labels(labels, known, "y", owner)
-        self.classes_, self.n_features_in_ = known, blocks.n_features
-        self._blocks, self._codes = blocks, codes
+        blocks = as_blocks(X)
+        self._codes = self._encode(blocks, y, classes)
+        self._blocks, self.n_features_in_ = blocks, blocks.n_features
         self._count()
         return self
 
-    def kneighbors(
-        self,
-        X: ArrayLike | None = None,
-        n_neighbors: int | None = None,
-        *,
-        exclude: ArrayLike | None = None,
+    def _neighbors_of(
+        self, queries: FloatArray, k: int, excluded: IntArray | None
     ) -> tuple[FloatArray, IntArray]:
-        """Find the nearest reference rows of each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_queries, n_features), default=None
-            Query rows. None queries every reference row, each leaving itself out.
-        n_neighbors : int, default=None
-            Neighbors per class; defaults to the constructor's.
-        exclude : array-like of shape (n_queries,), default=None
-            Id of the reference row that each query is and must not find; -1 for none.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_queries, n_classes, n_neighbors)
-            Ascending in the last axis; inf where a class has fewer rows.
-        indices : ndarray of shape (n_queries, n_classes, n_neighbors)
-            Ids of the reference rows (their position in the rows fitted); -1 where a class has fewer.
-        """
-        check_is_fitted(self)
-        owner = type(self).__name__
-        k = check_integer(
-            self.n_neighbors if n_neighbors is None else n_neighbors, "n_neighbors", owner, minimum=1
-        )
-        if X is None:
-            return self._neighbors_of_reference(k)
-        queries = check_rows(X, "X", owner, n_features=self.n_features_in_)
-        excluded = np.full(len(queries), -1) if exclude is None else np.asarray(exclude)
-        if excluded.shape != (len(queries),) or (excluded.size and excluded.dtype.kind not in "iu"):
-            raise InvalidInputError(
-                f"exclude passed to {owner} must hold one row id or -1 for each of the {len(queries)} queries. "
-                f"Got shape {excluded.shape} and dtype {excluded.dtype}."
-            )
-        if excluded.size and (excluded.min() < -1 or excluded.max() >= self.n_samples_fit_):
-            raise InvalidInputError(
-                f"exclude passed to {owner} must hold row ids below {self.n_samples_fit_}, or -1. "
-                f"Got {excluded.min()} to {excluded.max()}."
-            )
-        return self._search(queries, k, excluded.astype(np.int64))
-
-    def _search(self, queries: FloatArray, k: int, excluded: IntArray) -> tuple[FloatArray, IntArray]:
         distances = np.full((len(queries), len(self.classes_), k), np.inf)
         ids = np.full(distances.shape, -1, dtype=np.int64)
         step = max(1, QUERIES_NBYTES // (NEIGHBOR_NBYTES * len(self.classes_) * k))
         for start, index in self._indexed_blocks() if len(queries) else ():
-            own = excluded - start
-            own[(own < 0) | (own >= index.n_samples_fit_)] = -1
+            own = None if excluded is None else _among(excluded - start, index.n_samples_fit_)
             for first in range(0, len(queries), step):
                 part = slice(first, first + step)
-                exclude = own[part] if (own[part] >= 0).any() else None
+                exclude = None if own is None else own[part]
                 found, places = index.kneighbors(queries[part], k, exclude=exclude)
                 merge_nearest(distances[part], ids[part], found, np.where(places < 0, -1, places + start))
         return distances, ids
+
+    def _check_exclude(self, exclude: ArrayLike, n: int) -> IntArray:
+        ids = np.asarray(exclude)
+        owner = type(self).__name__
+        if ids.shape != (n,) or (ids.size and ids.dtype.kind not in "iu"):
+            raise InvalidInputError(
+                f"exclude passed to {owner} must hold one row id or -1 for each of the {n} queries. "
+                f"Got shape {ids.shape} and dtype {ids.dtype}."
+            )
+        if ids.size and (ids.min() < -1 or ids.max() >= self.n_samples_fit_):
+            raise InvalidInputError(
+                f"exclude passed to {owner} must hold row ids below {self.n_samples_fit_}, or -1. "
+                f"Got {ids.min()} to {ids.max()}."
+            )
+        return ids.astype(np.int64)
 
     def _indexed_blocks(self) -> Iterator[tuple[int, ClasswiseNeighbors]]:
         """The id of the first row of each block, and the block ready for a search."""
@@ -229,7 +182,7 @@ class StreamedNeighbors(Savable, BaseEstimator):
         for queries in self._blocks.read(max(1, self._block_rows() // 2)):
             part = slice(start, start + len(queries))
             rows = check_rows(queries, "X", type(self).__name__)
-            distances[part], ids[part] = self._search(rows, k, np.arange(part.start, part.stop))
+            distances[part], ids[part] = self._neighbors_of(rows, k, np.arange(part.start, part.stop))
             start = part.stop
         return distances, ids
 
@@ -239,7 +192,7 @@ class StreamedNeighbors(Savable, BaseEstimator):
 
     def _free_nbytes(self) -> int:
         """Memory for blocks, beside what threads and queries take."""
-        taken = THREAD_NBYTES * _n_threads(self.n_jobs) + QUERIES_NBYTES
+        taken = THREAD_NBYTES * n_threads(self.n_jobs) + QUERIES_NBYTES
         owner = type(self).__name__
         return check_memory(self.memory, "memory", owner, minimum=taken + MINIMUM_NBYTES) - taken
 
@@ -263,6 +216,12 @@ class StreamedNeighbors(Savable, BaseEstimator):
             "an index has labels outside its classes",
         )
         self._count()
+
+
+def _among(ids: IntArray, n: int) -> IntArray | None:
+    """Ids of rows of a block of n rows, -1 for other rows; None if none is of it."""
+    here = (ids >= 0) & (ids < n)
+    return np.where(here, ids, -1) if here.any() else None
 
 
 def merge_nearest(distances: FloatArray, ids: IntArray, found: FloatArray, found_ids: IntArray) -> None:

@@ -86,17 +86,7 @@ class FolderTable(Table):
     def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
         """A CSV file with the label of every picture; no picture moves.
 
-        Parameters
-        ----------
-        texts : mapping of int to str
-            New label of a row.
-        dropped : collection of int, default=()
-            Rows to leave out.
-
-        Returns
-        -------
-        contents : bytes
-            Columns image, label, and folder: where the two last differ, the picture is in the wrong folder.
+        Its columns are image, label, and folder: where the two last differ, the picture is in the wrong folder.
         """
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
