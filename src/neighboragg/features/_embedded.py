@@ -1,12 +1,13 @@
 """Vectors that a network gives: the first layer as it is, the others reduced to their main directions."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from neighboragg._typing import FloatArray
 from neighboragg._validation import check_rows
+from neighboragg._views import split_views
 from neighboragg.persistence import Stored
 
 __all__ = ["EmbeddedFeatures"]
@@ -42,13 +43,11 @@ class EmbeddedFeatures(Stored):
         given = check_rows(
             stacked, "the embeddings of the network", "features", n_features=sum(self.widths.values())
         )
-        parts: list[Any] = np.split(given, np.cumsum(list(self.widths.values()))[:-1], axis=1)
-        for i, name in enumerate(self.widths):
-            if name in self.directions:
-                mean, directions = self.directions[name]
-                # Row by row, so that a row has the same bits in any batch.
-                parts[i] = np.einsum("nd,dr->nr", parts[i] - mean, directions)
-        return parts[0] if len(parts) == 1 else np.hstack(parts)
+        views = split_views(given, self.widths)
+        for name, (mean, directions) in self.directions.items():
+            # Row by row, so that a row has the same bits in any batch.
+            views[name] = np.einsum("nd,dr->nr", views[name] - mean, directions)
+        return given if len(views) == 1 else np.hstack(list(views.values()))
 
 
 def _main_directions(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from neighboragg._base_classifier import gives_vectors
 from neighboragg._typing import Array, FloatArray
 from neighboragg._validation import check_rows
+from neighboragg._views import split_views
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features._embedded import EmbeddedFeatures
 from neighboragg.features._tabular import RowVectors, TabularFeatures
@@ -87,10 +88,7 @@ class Vectorizer(Stored):
 
     def split(self, vectors: FloatArray) -> Any:
         """The views by name, or the vectors as they are where there is one."""
-        if self.views is None:
-            return vectors
-        ends = np.cumsum(list(self.views.values()))[:-1]
-        return dict(zip(self.views, np.split(vectors, ends, axis=1), strict=True))
+        return vectors if self.views is None else split_views(vectors, self.views)
 
     def represent(self, X: Any) -> RowVectors:
         """Vectors and terms of new rows, which any preprocessing has been applied to."""

@@ -10,8 +10,8 @@ import numpy as np
 from neighboragg._display import html_table
 from neighboragg._optional import import_extra
 from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg._views import LEARNED
 from neighboragg.methods._row_values import RowValues
-from neighboragg.methods._views import LEARNED
 
 __all__ = ["CLASSIFIER", "NEIGHBORS", "OPINIONS", "Explanation"]
 

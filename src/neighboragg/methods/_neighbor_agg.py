@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_choice, check_fitted, check_integer, check_real
+from neighboragg._views import columns_of, learned
 from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, Opinion, PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData
@@ -17,7 +18,6 @@ from neighboragg.methods._explanation import Explanation
 from neighboragg.methods._familiarity import Familiarity, discounted, strangeness
 from neighboragg.methods._reference_search import ReferenceSearch
 from neighboragg.methods._second_opinions import KERNEL, fit_second_opinion, resolve_opinions
-from neighboragg.methods._views import columns_of, learned
 from neighboragg.neighbors import dense_rows, learn_metric
 from neighboragg.persistence import require
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_proba
+from neighboragg._views import FEATURES, columns_of, learned, stack_views
 from neighboragg.aggregators import Aggregator
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods._base import FitData, TrustMethod
 from neighboragg.methods._streamed_rows import Sample, stream_rows
-from neighboragg.methods._views import FEATURES, columns_of, learned, stack_views
 from neighboragg.neighbors import (
     Blocks,
     ChainedBlocks,

@@ -23,6 +23,7 @@ from neighboragg._validation import (
     check_same_length,
     encode_labels,
 )
+from neighboragg._views import FEATURES
 from neighboragg.crossfit import CrossFitted, cross_fit, deal_folds, fold_splits
 from neighboragg.exceptions import InvalidInputError, TrustWarning
 from neighboragg.features import Vectorizer
@@ -46,7 +47,6 @@ from neighboragg.mislabel._predictive import measure_predictiveness
 from neighboragg.mislabel._reliability import RELIABILITIES, reliability_scores
 from neighboragg.mislabel._result import MislabelResult
 from neighboragg.mislabel._row_groups import RowGroups, group_rows, warn_if_known
-from neighboragg.mislabel._view_neighbors import FEATURES
 from neighboragg.mislabel.rules import FlagRule, JudgedLabels, Nothing, as_rule
 from neighboragg.persistence import Savable
 

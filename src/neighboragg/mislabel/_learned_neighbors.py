@@ -4,7 +4,7 @@ import numpy as np
 
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
 from neighboragg.crossfit import fold_splits
-from neighboragg.neighbors import ClasswiseNeighbors, learn_metric
+from neighboragg.neighbors import ClasswiseNeighbors, learn_metric, map_rows
 from neighboragg.persistence import Stored
 
 __all__ = ["LearnedNeighbors"]
@@ -50,8 +50,8 @@ class LearnedNeighbors(Stored):
                 continue  # nothing to tell apart
             learned = learn_metric(X[train], codes[train], random_state=seed)
             index = ClasswiseNeighbors(n_neighbors, n_jobs=n_jobs)
-            index.fit(_mapped(X[train], learned), codes[train], classes=np.arange(n_classes))
-            self.distances[fold], found = index.kneighbors(_mapped(X[fold], learned))
+            index.fit(map_rows(X[train], learned), codes[train], classes=np.arange(n_classes))
+            self.distances[fold], found = index.kneighbors(map_rows(X[fold], learned))
             self.rows[fold] = np.where(found < 0, -1, train[found])
             if self.map is None:
                 self.map, self.index, self.train = learned, index, train
@@ -65,14 +65,9 @@ class LearnedNeighbors(Stored):
         if self.map is None:
             shape = (len(X), *self.rows.shape[1:])
             return np.full(shape, np.inf), np.full(shape, -1, dtype=np.int64)
-        distances, found = self.index.kneighbors(_mapped(X, self.map))
+        distances, found = self.index.kneighbors(map_rows(X, self.map))
         return distances, np.where(found < 0, -1, self.train[found])
 
     def _saved_state(self) -> dict[str, object]:
         # What was found for the rows of fit has been used; new rows need their number alone.
         return vars(self) | {"distances": self.distances[:0], "rows": self.rows[:0]}
-
-
-def _mapped(X: FloatArray, learned: FloatArray) -> FloatArray:
-    # Row by row, so that a row has the same bits in any batch.
-    return np.einsum("nd,dr->nr", X.astype(np.float64), learned.astype(np.float64))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
-from neighboragg.mislabel._view_neighbors import FEATURES, LEARNED
+from neighboragg._views import FEATURES, LEARNED
 
 __all__ = ["reasons_for"]
 

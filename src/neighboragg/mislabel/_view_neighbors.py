@@ -8,15 +8,13 @@ import numpy as np
 
 from neighboragg._progress import step
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
+from neighboragg._views import LEARNED, learned, split_views
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.mislabel._class_neighbors import UngroupedNeighbors, nearest_overall
 from neighboragg.mislabel._learned_neighbors import LearnedNeighbors
 from neighboragg.persistence import Stored
 
-__all__ = ["FEATURES", "LEARNED", "Near", "ViewNeighbors"]
-
-# What the only view is called, and its learned metric.
-FEATURES, LEARNED = "features", "learned metric"
+__all__ = ["Near", "ViewNeighbors"]
 
 
 @dataclass(frozen=True)
@@ -29,11 +27,6 @@ class Near(Stored):
     def nearest(self, n_neighbors: int) -> BoolArray:
         """Which of them are the nearest of all."""
         return nearest_overall(self.distances, self.rows, n_neighbors)
-
-
-def learned_name(view: str) -> str:
-    """What the learned metric of a view is called."""
-    return LEARNED if view == FEATURES else f"{view}, {LEARNED}"
 
 
 class ViewNeighbors(Stored):
@@ -95,7 +88,7 @@ class ViewNeighbors(Stored):
             found[view] = Near(*neighbors.of_own_rows())
             step()
         return found | {
-            learned_name(view): Near(*neighbors.of_own_rows()) for view, neighbors in self.learned.items()
+            learned(view): Near(*neighbors.of_own_rows()) for view, neighbors in self.learned.items()
         }
 
     def of_new_rows(self, X: FloatArray) -> dict[str, Near]:
@@ -103,7 +96,7 @@ class ViewNeighbors(Stored):
         parts = self._parts(X)
         found = {view: Near(*self.by_view[view].of_new_rows(part)) for view, part in parts.items()}
         return found | {
-            learned_name(view): Near(*neighbors.of_new_rows(parts[view]))
+            learned(view): Near(*neighbors.of_new_rows(parts[view]))
             for view, neighbors in self.learned.items()
         }
 
@@ -116,6 +109,4 @@ class ViewNeighbors(Stored):
     def _parts(self, X: FloatArray) -> dict[str, FloatArray]:
         if len(self.widths) == 1:
             return dict.fromkeys(self.widths, X)
-        ends = np.cumsum(list(self.widths.values()))[:-1]
-        parts = np.split(X, ends, axis=1)
-        return {view: np.ascontiguousarray(part) for view, part in zip(self.widths, parts, strict=True)}
+        return {view: np.ascontiguousarray(part) for view, part in split_views(X, self.widths).items()}

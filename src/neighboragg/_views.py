@@ -9,10 +9,10 @@ from neighboragg._typing import FloatArray
 from neighboragg._validation import check_rows
 from neighboragg.exceptions import InvalidInputError
 
-__all__ = ["FEATURES", "LEARNED", "columns_of", "learned", "stack_views"]
+__all__ = ["FEATURES", "LEARNED", "columns_of", "learned", "split_views", "stack_views"]
 
-FEATURES = "features"
-LEARNED = "learned metric"
+# What the only view is called, and its learned metric.
+FEATURES, LEARNED = "features", "learned metric"
 
 
 def learned(view: str) -> str:
@@ -42,3 +42,8 @@ def columns_of(widths: Mapping[str, int]) -> dict[str, slice]:
     """Where each view is."""
     ends = np.cumsum(list(widths.values())).tolist()
     return {view: slice(end - width, end) for (view, width), end in zip(widths.items(), ends, strict=True)}
+
+
+def split_views(vectors: FloatArray, widths: Mapping[str, int]) -> dict[str, FloatArray]:
+    """The views by name, from all of them side by side."""
+    return {view: vectors[:, columns] for view, columns in columns_of(widths).items()}
