@@ -20,14 +20,16 @@ from neighboragg.distributed._executor import Executor, executor_for
 from neighboragg.distributed._input import Part, column_names, cut, find_files, read_part
 from neighboragg.distributed._model import ModelFile, ModelObject, as_model
 from neighboragg.distributed._output import PURPOSE, Plan
-from neighboragg.distributed._rows import as_frame, in_portions
+from neighboragg.distributed._rows import as_frame, check_kept, in_portions
 from neighboragg.distributed._run import Written, run_parts
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.mislabel import FlagRule, MislabelDetector
+from neighboragg.mislabel import FlagRule, MislabelDetector, MislabelResult
 
 __all__ = ["find_mislabeled"]
 
-RESULTS = ("given", "suggested", "label_trust", "score", "flagged")
+# Columns of the output, and what they are called in a result.
+JUDGED = {"suggested": "suggested", "label_trust": "label_trust", "score": "scores", "flagged": "mask"}
+RESULTS = ("given", *JUDGED)
 DETECTOR = "detector.nagg"
 
 
@@ -64,34 +66,27 @@ class JudgePart:
         first, last = np.searchsorted(self.sample, [part.first, part.first + len(labels)])
         known = _places(self.sample, part)
         others = np.setdiff1d(np.arange(len(labels)), known)
+        # Rows of the sample have been judged without themselves.
         seen = detector.result_
         found = {
-            "given": labels,
-            "suggested": np.empty(len(labels), dtype=seen.suggested.dtype),
-            "label_trust": np.empty(len(labels)),
-            "score": np.empty(len(labels)),
-            "flagged": np.empty(len(labels), dtype=bool),
+            name: np.empty(len(labels), dtype=getattr(seen, attribute).dtype)
+            for name, attribute in JUDGED.items()
         }
-        # Rows of the sample have been judged without themselves.
-        in_sample = slice(first, last)
-        found["suggested"][known], found["label_trust"][known] = (
-            seen.suggested[in_sample],
-            seen.label_trust[in_sample],
-        )
-        found["score"][known], found["flagged"][known] = seen.scores[in_sample], seen.mask[in_sample]
+
+        def put(rows: IntArray, result: MislabelResult, taken: slice) -> None:
+            for name, attribute in JUDGED.items():
+                found[name][rows] = getattr(result, attribute)[taken]
+
+        put(known, seen, slice(first, last))
 
         def judge(rows: IntArray) -> Any:
             return rows, detector.judge(take_rows(frame, rows), labels[rows])
 
         for (rows, judged), n_real in in_portions(judge, others, len(others), self.batch_rows):
-            real, now = rows[:n_real], slice(n_real)
-            found["suggested"][real], found["label_trust"][real] = (
-                judged.suggested[now],
-                judged.label_trust[now],
-            )
-            found["score"][real], found["flagged"][real] = judged.scores[now], judged.mask[now]
+            put(rows[:n_real], judged, slice(n_real))
         kept = {name: table.column(name) for name in self.keep}
-        return arrow.table(kept | {name: arrow.array(found[name]) for name in RESULTS})
+        judgments = {name: arrow.array(values) for name, values in found.items()}
+        return arrow.table(kept | {"given": arrow.array(labels)} | judgments)
 
 
 def find_mislabeled(
@@ -185,10 +180,7 @@ def find_mislabeled(
     files = find_files(source)
     names, kept = column_names(files[0]), tuple(keep)
     chosen = tuple(columns or [name for name in names if name not in (label, *kept)])
-    if clash := [name for name in kept if name in RESULTS]:
-        raise InvalidInputError(
-            f"The column {clash[0]!r} cannot be kept, as results have that name.\nHint: rename it in the input."
-        )
+    check_kept(kept, RESULTS)
     if label in chosen:
         raise InvalidInputError(f"The label column {label!r} is among the columns to judge by.")
     parts = cut(files, part_rows)

@@ -50,9 +50,8 @@ def as_model(model: Any, trusted: Sequence[str] = ()) -> ModelFile | ModelObject
         path = Path(model).resolve()
         return ModelFile(str(path), _digest(path), tuple(trusted))
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # what cannot be hashed by content is hashed by its pickle, says joblib
+        # joblib says so where it hashes a pickle because it cannot hash the content.
+        warnings.simplefilter("ignore")
         return ModelObject(model, joblib.hash(model, hash_name="sha1"))
 
 

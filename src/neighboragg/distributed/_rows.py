@@ -1,6 +1,6 @@
 """From an Arrow table to what a model takes, and to it in portions of one size."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from neighboragg._optional import import_extra
 from neighboragg._row_selection import take_rows
 from neighboragg.exceptions import InvalidInputError
 
-__all__ = ["as_array", "as_frame", "in_portions", "plain_columns"]
+__all__ = ["as_array", "as_frame", "check_kept", "choose_columns", "in_portions", "plain_columns"]
 
 PURPOSE = "Reading Parquet files"
 
@@ -88,3 +88,11 @@ def choose_columns(model: Any, names: Sequence[str], where: str, keep: Sequence[
             "Hint: name the columns of numbers, or the column of vectors, with columns=[…] (--columns)."
         )
     return columns
+
+
+def check_kept(keep: Sequence[str], results: Collection[str]) -> None:
+    """Raise if a column to keep has the name of a result."""
+    if clash := [name for name in keep if name in results]:
+        raise InvalidInputError(
+            f"The column {clash[0]!r} cannot be kept, as results have that name.\nHint: rename it in the input."
+        )

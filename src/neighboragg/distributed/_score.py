@@ -16,9 +16,9 @@ from neighboragg.distributed._executor import executor_for
 from neighboragg.distributed._input import Part, column_names, cut, find_files, read_part
 from neighboragg.distributed._model import ModelFile, ModelObject, as_model
 from neighboragg.distributed._output import PURPOSE, Plan
-from neighboragg.distributed._rows import as_array, as_frame, choose_columns, in_portions
+from neighboragg.distributed._rows import as_array, as_frame, check_kept, choose_columns, in_portions
 from neighboragg.distributed._run import Written, run_parts
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import InvalidParameterError
 
 __all__ = ["score"]
 
@@ -146,10 +146,7 @@ def score(
     files = find_files(source)
     names, kept = column_names(files[0]), tuple(keep)
     chosen = tuple(columns or choose_columns(loaded, names, files[0].path, kept))
-    if clash := [name for name in kept if name in RESULTS]:
-        raise InvalidInputError(
-            f"The column {clash[0]!r} cannot be kept, as results have that name.\nHint: rename it in the input."
-        )
+    check_kept(kept, RESULTS)
     plan = Plan(
         "score",
         neighboragg.__version__,
