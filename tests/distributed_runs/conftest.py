@@ -1,5 +1,8 @@
 """A model, rows in Parquet files, and a cluster of two processes."""
 
+import os
+import signal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -58,6 +61,25 @@ def cluster():
         distributed.Client(local) as client,
     ):
         yield client
+
+
+@pytest.fixture
+def kills(cluster):
+    """A listener to progress that kills both workers, one after the other, in the middle of a stage."""
+    cluster.wait_for_workers(2)
+    pids = list(cluster.run(os.getpid).values())
+
+    def listen_to(wanted, n_parts):
+        def listen(stage, done, total):
+            n_done = n_parts - (total - done)
+            if stage == wanted and pids and n_done >= 3 - len(pids):
+                os.kill(pids.pop(), signal.SIGKILL)
+
+        return listen
+
+    yield listen_to
+    assert not pids, "the stage was over before both were killed"
+    cluster.wait_for_workers(2)
 
 
 def read(written):

@@ -1,5 +1,8 @@
 """Wrong labels in files: the in-memory result where all rows are in the sample, equal bits however rows are spread."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -75,10 +78,70 @@ def test_equal_bits_where_a_class_lives_in_one_file_only(judged, labeled):
 
 
 @pytest.mark.slow
-def test_equal_bits_on_a_cluster(judged, cluster):
+@pytest.mark.parametrize(
+    "ends", [(), (75,), (10, 11, 30, 30, 90, 120, 140)], ids=["1", "2", "8 unequal, one empty"]
+)
+def test_equal_bits_on_a_cluster(judged, cluster, ends):
     alone = judged("alone", sample_rows=90)
-    together = judged("together", (10, 80), sample_rows=90, client=cluster)
+    together = judged("together", ends, sample_rows=90, client=cluster)
     pd.testing.assert_frame_equal(together, alone, check_exact=True)
+
+
+@pytest.mark.slow
+def test_equal_bits_on_a_cluster_where_a_class_lives_in_one_file_only(judged, labeled, cluster):
+    by_class = labeled.sort_values("species", ignore_index=True)
+    ends = tuple(np.cumsum(by_class["species"].value_counts(sort=False))[:-1])
+    settings = {"frame": by_class, "sample_rows": 90}
+    pd.testing.assert_frame_equal(
+        judged("together", ends, client=cluster, **settings),
+        judged("alone", **settings),
+        check_exact=True,
+    )
+
+
+@pytest.mark.slow
+def test_workers_that_are_killed_change_nothing(judged, cluster, kills):
+    settings = {"sample_rows": 90, "part_rows": 10, "ends": (10, 80)}
+    together = judged("together", client=cluster, progress=kills("Judging labels", 15), **settings)
+    pd.testing.assert_frame_equal(together, judged("alone", **settings), check_exact=True)
+
+
+KILLED = """
+import os, signal, sys
+from distributed import Client
+from neighboragg.distributed import find_mislabeled
+
+def progress(stage, done, total):
+    if stage == "Judging labels" and total - done == 13:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+with Client(sys.argv[3]) as client:
+    settings = {"keep": ["id"], "part_rows": 10, "batch_rows": 32, "own_models": False, "sample_rows": 90}
+    find_mislabeled(sys.argv[1], sys.argv[2], label="species", client=client, progress=progress, **settings)
+"""
+
+
+@pytest.mark.slow
+def test_a_client_that_is_killed_resumes(judged, labeled, cluster, tmp_path):
+    source, output = tmp_path / "input together", tmp_path / "together"
+    source.mkdir()
+    labeled[:60].to_parquet(source / "0.parquet")
+    labeled[60:].to_parquet(source / "1.parquet")
+    address = cluster.scheduler_info()["address"]
+    command = [sys.executable, "-c", KILLED, str(source), str(output), address]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == -9, done.stderr
+
+    def states():
+        return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in output.glob("[!.]*[tg]")}
+
+    before = states()
+    assert "detector.nagg" in before
+    assert len(before) >= 3
+    settings = {"sample_rows": 90, "part_rows": 10}
+    together = judged("together", client=cluster, **settings)
+    assert before.items() <= states().items()
+    pd.testing.assert_frame_equal(together, judged("alone", **settings), check_exact=True)
 
 
 def test_rows_outside_the_sample_are_judged_well(judged, labeled):
