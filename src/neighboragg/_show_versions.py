@@ -12,7 +12,7 @@ __all__ = ["show_versions"]
 
 PACKAGES = (
     "neighboragg", "numpy", "scipy", "scikit-learn", "joblib", "safetensors", "threadpoolctl", "pandas", "pyarrow",
-    "matplotlib", "skops", "torch",
+    "matplotlib", "skops", "torch", "faiss-cpu",
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "NeighborAggError",
     "NotCalibratedError",
     "NotNumericError",
+    "RecallWarning",
     "SlowSearchWarning",
     "TrustWarning",
     "UntrustedTypeError",
@@ -67,3 +68,7 @@ class FittedRowsWarning(TrustWarning):
 
 class SlowSearchWarning(UserWarning):
     """A large search runs without the compiled kernel; its results are the same."""
+
+
+class RecallWarning(UserWarning):
+    """An approximate search does not reach the recall asked for, and is exact instead."""

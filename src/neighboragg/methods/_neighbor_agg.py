@@ -70,6 +70,12 @@ class NeighborAgg(ReferenceSearch):
         Threads of the search.
     device : str or torch.device, default=None
         Where candidates for neighbors are looked for, such as "cuda" or "mps"; needs PyTorch. The bits are the same.
+    algorithm : {"exact", "hnsw", "ivf", "auto"}, default="exact"
+        How neighbors are searched for, as in :class:`neighboragg.neighbors.ClasswiseNeighbors`. All but "exact" need
+        faiss, may miss some, and pay for classes of 100,000 rows and more.
+    recall : float, default=0.99
+        Share of the neighbors that an approximate search must find in every class; the indexes in `indexes_` say by
+        `recall_` what it does find.
     random_state : int, RandomState instance or None, default=0
         Seeds the learned metric, the network and automatic second opinions.
 
@@ -86,6 +92,8 @@ class NeighborAgg(ReferenceSearch):
         Number of features of each view; one called "features" where rows were not a mapping.
     components_ : dict of str to ndarray of shape (n_features, rank)
         The learned metric of each view that has one.
+    indexes_ : dict of str to ClasswiseNeighbors or StreamedNeighbors
+        The reference rows of each view, and in each learned metric.
     familiarity_ : Familiarity
         What validation rows say about how far from its neighbors a row can be.
 
@@ -136,6 +144,8 @@ class NeighborAgg(ReferenceSearch):
         memory: int | str | None = None,
         n_jobs: int | None = None,
         device: Any = None,
+        algorithm: str = "exact",
+        recall: float = 0.99,
         random_state: Any = 0,
     ) -> None:
         self.aggregator = aggregator
@@ -150,6 +160,8 @@ class NeighborAgg(ReferenceSearch):
         self.memory = memory
         self.n_jobs = n_jobs
         self.device = device
+        self.algorithm = algorithm
+        self.recall = recall
         self.random_state = random_state
 
     def kneighbors(

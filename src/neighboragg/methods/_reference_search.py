@@ -37,6 +37,8 @@ class ReferenceSearch(TrustMethod):
     memory: int | str | None
     n_jobs: int | None
     device: Any
+    algorithm: str
+    recall: float
     random_state: Any
     aggregator_: Aggregator
     components_: dict[str, FloatArray]
@@ -62,6 +64,11 @@ class ReferenceSearch(TrustMethod):
             raise InvalidParameterError(
                 f"The 'device' parameter of {owner} is for reference rows in memory, so not with `memory`. "
                 f"Got {self.device!r}.\nHint: leave one of the two out."
+            )
+        if self.algorithm != "exact":
+            raise InvalidParameterError(
+                f"The 'algorithm' parameter of {owner} is for reference rows in memory, so not with `memory`, whose "
+                f"search is exact. Got {self.algorithm!r}.\nHint: leave one of the two out."
             )
         if isinstance(X, Mapping):
             raise InvalidInputError(
@@ -136,7 +143,13 @@ class ReferenceSearch(TrustMethod):
         metric = self.metric if name in self.views_ else "euclidean"
         if self.memory is None:
             return ClasswiseNeighbors(
-                k, metric=metric, batch_size=self.batch_size, n_jobs=self.n_jobs, device=self.device
+                k,
+                metric=metric,
+                batch_size=self.batch_size,
+                n_jobs=self.n_jobs,
+                device=self.device,
+                algorithm=self.algorithm,
+                recall=self.recall,
             )
         return StreamedNeighbors(k, metric=metric, memory=self.memory, n_jobs=self.n_jobs)
 

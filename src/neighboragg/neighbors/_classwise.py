@@ -9,10 +9,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from neighboragg._threads import ONE_THREAD, n_threads
-from neighboragg._typing import ArrayLike, FloatArray, IntArray
-from neighboragg._validation import (
-    check_integer,
-    check_rows,
+from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
+from neighboragg._validation import check_choice, check_integer, check_real, check_rows
+from neighboragg.exceptions import InvalidParameterError
+from neighboragg.neighbors._approximate import (
+    ALGORITHMS,
+    EXACT,
+    LARGEST_RECALL,
+    Approximation,
+    approximate,
+    search_for,
 )
 from neighboragg.neighbors._classwise_search import METRICS, ClasswiseSearch
 from neighboragg.neighbors._device_search import table_on
@@ -28,7 +34,7 @@ TILE_ROWS = 32  # queries that the compiled search takes together; batches are w
 
 
 class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
-    """Exact search for the K nearest reference rows of each class.
+    """Search for the K nearest reference rows of each class, exact unless told otherwise.
 
     Parameters
     ----------
@@ -44,6 +50,14 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
     device : str or torch.device, default=None
         Where candidates are looked for, such as "cuda" or "mps"; needs PyTorch. Their distances are recomputed and
         certified on the processor, so that the result has the same bits. None searches without PyTorch.
+    algorithm : {"exact", "hnsw", "ivf", "auto"}, default="exact"
+        "hnsw" and "ivf" do not find all of the nearest rows, and need faiss: links between near rows, or lists around
+        centers. Classes of fewer than 4,096 rows, or 32 times `n_neighbors`, are searched exactly. "auto" does so below
+        100,000 rows, and makes lists for larger classes where a search of them takes less than half as long.
+    recall : float, default=0.99
+        Share of the nearest rows that an approximate search must find in every class, at most 0.995. `fit` searches
+        ever more widely until the lower confidence limit of the recall is so high; where it never is, the class is
+        searched exactly, with a warning.
 
     Attributes
     ----------
@@ -55,14 +69,26 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         Number of features seen in fit.
     n_samples_fit_ : int
         Number of reference rows.
+    algorithm_ : ndarray of str of shape (n_classes,)
+        How each class is searched: "exact", "hnsw" or "ivf".
+    recall_ : ndarray of shape (n_classes,)
+        Estimated share of the nearest rows that is found; 1 where the search is exact.
+    recall_interval_ : ndarray of shape (n_classes, 2)
+        Limits of the recall at a confidence level of 95%.
 
     Notes
     -----
-    Results are a function of the data alone: equal bits for any `batch_size` and `n_jobs`, for float32 and
-    float64 copies of the same values, on any processor, and whether the search is compiled or NumPy's
+    Results of an exact search are a function of the data alone: equal bits for any `batch_size` and `n_jobs`, for
+    float32 and float64 copies of the same values, on any processor, and whether the search is compiled or NumPy's
     (:func:`neighboragg.show_versions` says which). Candidates come from a product in single precision, their
     distances are recomputed by direct difference in double precision in a defined order of summation, ties
     are ordered by row id, and a rounding-error bound certifies that no neighbor was missed.
+
+    Rows found by an approximate search have the distances of the exact one, to the bit, and are in its order; but some
+    are missing, and farther ones stand in their places. The recall is measured against the exact search, on up to 1,000
+    reference rows that are added to the indexes only afterward, and for `n_neighbors` neighbors: a search for more is
+    exact. An index is built on one thread, so that on one machine the same rows give the same results. It is not saved,
+    and built again by the first search after :func:`neighboragg.load`.
 
     Examples
     --------
@@ -79,7 +105,11 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
             [2, 3]]])
     """
 
+    algorithm_: Array
+    recall_: FloatArray
+    recall_interval_: FloatArray
     _reference: Reference
+    _approximation: Approximation
 
     def __init__(
         self,
@@ -89,12 +119,16 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         batch_size: int | None = None,
         n_jobs: int | None = None,
         device: Any = None,
+        algorithm: str = "exact",
+        recall: float = 0.99,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.metric = metric
         self.batch_size = batch_size
         self.n_jobs = n_jobs
         self.device = device
+        self.algorithm = algorithm
+        self.recall = recall
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None = None) -> Self:
         """Index the reference rows.
@@ -128,11 +162,33 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
 
     def _build(self, vectors: FloatArray, codes: IntArray) -> None:
         self._reference = Reference(vectors, codes, len(self.classes_))
+        self._approximation = approximate(
+            self._reference,
+            algorithm=self.algorithm,
+            recall=self.recall,
+            n_neighbors=self.n_neighbors,
+            classes=self.classes_,
+            n_threads=n_threads(self.n_jobs),
+            owner=type(self).__name__,
+        )
         self._count()
 
     def _count(self) -> None:
         self.n_samples_fit_ = len(self._reference.rows)
         self.class_count_ = self._reference.sizes
+        self.algorithm_ = self._approximation.algorithm
+        self.recall_, self.recall_interval_ = self._approximation.recall, self._approximation.interval
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        owner = type(self).__name__
+        check_choice(self.algorithm, "algorithm", owner, choices=ALGORITHMS)
+        check_real(self.recall, "recall", owner, low=0, high=LARGEST_RECALL, closed="right")
+        if self.device is not None and self.algorithm != EXACT:
+            raise InvalidParameterError(
+                f"The 'device' parameter of {owner} is for the exact search, so not with algorithm={self.algorithm!r}. "
+                f"Got {self.device!r}.\nHint: leave one of the two out."
+            )
 
     def _after_load(self) -> None:
         if not hasattr(self, "_reference"):
@@ -143,6 +199,10 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         require(len(self.classes_) == len(self._reference.sizes), "an index has other classes than rows")
         width = self.n_features_in_ + (self.metric == "cosine")
         require(self._reference.rows.shape[1] == width, "an index has other features than it says")
+        require(isinstance(self._approximation, Approximation), "an index does not say how to search")
+        require(
+            len(self._approximation.algorithm) == len(self.classes_), "an index has other classes than rows"
+        )
         self._count()
 
     def _kneighbors(
@@ -152,6 +212,17 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         distances, indices = np.empty(shape), np.empty(shape, dtype=np.int64)
         reference = self._reference
         hidden = None if excluded is None else reference.positions_of(excluded)
+        if not self._approximation.is_exact and k <= self._approximation.n_neighbors:
+            approximately = search_for(
+                reference, self._approximation, n_threads(self.n_jobs), type(self).__name__
+            )
+
+            def work_approximately(batch: slice) -> None:
+                own = None if hidden is None else hidden[batch]
+                approximately(queries[batch], own, distances[batch], indices[batch])
+
+            self._in_batches(work_approximately, len(queries))
+            return self._as_asked(distances), indices
         if self.device is not None:
             table = table_on(reference, self.device, type(self).__name__)
             for batch in self._batches(len(queries), 1):

@@ -17,7 +17,7 @@ import numpy as np
 from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg.neighbors._reference import LARGEST_SINGLE, Frame, Reference, to_single
 
-__all__ = ["search_with_numpy"]
+__all__ = ["refine", "search_with_numpy"]
 
 UNIT_ROUNDOFF = 2.0**-24
 SMALLEST_SINGLE = 2.0**-126  # what is smaller loses digits, or all of them
@@ -118,6 +118,24 @@ def search_with_numpy(
                     distances.shape[2],
                     None if hidden is None else _within(hidden[part], block),
                 )
+
+
+def refine(
+    rows: FloatArray, candidates: IntArray, queries: FloatArray, k: int, hidden: IntArray | None
+) -> tuple[FloatArray, IntArray]:
+    """Distances and positions, each (n, k), of the nearest candidates by (distance, position), -1 for a missing one.
+
+    `hidden` holds the position that each query must not find, which is none below 0.
+    """
+    positions = np.sort(np.where(candidates < 0, len(rows), candidates), axis=1)
+    distances = np.sqrt(_squared_to_candidates(rows, np.minimum(positions, len(rows) - 1), queries))
+    distances[positions == len(rows)] = np.inf
+    if hidden is not None:
+        distances[positions == hidden[:, None]] = np.inf
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    distances = np.take_along_axis(distances, order, axis=1)
+    positions = np.take_along_axis(positions, order, axis=1)
+    return distances, np.where(np.isinf(distances), -1, positions)
 
 
 def _array_product(table: FloatArray) -> Callable[[FloatArray], Product]:

@@ -1,5 +1,6 @@
 """The reference rows of a search, and the frame in which single precision is accurate."""
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,6 +126,16 @@ class Reference(Stored):
         position[self.ids] = np.arange(len(self.ids))
         position[-1] = -1
         return position[ids]
+
+    def classes(self, first: int, stop: int) -> tuple["Reference", int]:
+        """Some consecutive classes alone, sharing memory with this one, and the position here of their first row."""
+        low, high = int(self.starts[first]) // BLOCK_ROWS * BLOCK_ROWS, int(self.starts[stop])
+        part = copy(self)
+        # From the beginning of a block on; what stands in it before the first class is in none.
+        part.starts = self.starts[first : stop + 1] - low
+        part.rows, part.ids = self.rows[low:high], self.ids[low:high]
+        part.table = self.table[low // BLOCK_ROWS : -(-high // BLOCK_ROWS)]
+        return part, low
 
     def table_of(self, low: int, high: int) -> FloatArray:
         """The single-precision copy of rows `low` to `high`, row by row."""

@@ -1,0 +1,107 @@
+"""An index of the rows of one class: built without some of them, tuned on queries it has not seen, then completed."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neighboragg._typing import FloatArray, IntArray
+from neighboragg.neighbors._exact_search import exact_search
+from neighboragg.neighbors._faiss_index import INDEXES, Lists
+from neighboragg.neighbors._numpy_search import refine
+from neighboragg.neighbors._recall import recall_interval, shares_found
+from neighboragg.neighbors._reference import Reference, to_single
+
+__all__ = ["ClassIndex", "Tuning"]
+
+MORE_CANDIDATES = 4  # than neighbors: single precision may have the last ones in another order
+# Nanoseconds per row, and per row and feature, of the exact search and of reading lists; docs/search.md.
+EXACT_COST = (0.5, 0.03)
+READING_COST = (7.0, 0.2)
+CLEARLY = 2.0  # times as fast, to be worth an index
+
+
+class Tuning(NamedTuple):
+    """How widely an index is searched, the share of neighbors that this finds, and its confidence limits."""
+
+    breadth: int
+    recall: float
+    interval: tuple[float, float]
+
+
+class ClassIndex:
+    """The rows of one class in an index of faiss.
+
+    Parameters
+    ----------
+    faiss : module
+    kind : {"hnsw", "ivf"}
+    reference : Reference
+        The rows of all classes.
+    code : int
+        Which class it is of.
+    held : ndarray of int
+        Positions in the reference rows that the index is built without, until :meth:`complete` adds them.
+    """
+
+    def __init__(self, faiss: Any, kind: str, reference: Reference, code: int, held: IntArray) -> None:
+        low, high = int(reference.starts[code]), int(reference.starts[code + 1])
+        self._frame, self._rows = reference.frame, reference.rows[low:high]
+        own = held[(held >= low) & (held < high)] - low
+        self._n_held = len(own)
+        # Rows of the index by number: those it was built of, then those held apart.
+        self._places = np.concatenate([np.setdiff1d(np.arange(high - low), own), own])
+        self._index = INDEXES[kind](faiss, self._single(self._rows[self._built_of]))
+
+    @property
+    def _built_of(self) -> IntArray:
+        return self._places[: len(self._places) - self._n_held]
+
+    def complete(self) -> None:
+        """Add the rows that were held apart."""
+        if self._n_held:
+            self._index.add(self._single(self._rows[self._places[-self._n_held :]]))
+
+    def tune(self, queries: FloatArray, k: int, recall: float) -> Tuning:
+        """Search ever more widely until the recall is surely reached, or no wider search is worth it.
+
+        Parameters
+        ----------
+        queries : ndarray of shape (n, n_features)
+            Rows that the index was not built of.
+        k : int
+        recall : float
+            Reached if the lower confidence limit is.
+        """
+        rows = self._rows[self._built_of]
+        exact = exact_search(Reference(rows, np.zeros(len(rows), dtype=np.int64), 1), queries, k)[0][:, 0]
+        most = self._index.largest_breadth
+        breadth = min(self._index.first_breadth(k + MORE_CANDIDATES), most)
+        while True:
+            shares = shares_found(self.nearest(queries, k, k, None, breadth)[0], exact)
+            interval = recall_interval(shares)
+            if interval[0] >= recall or breadth == most:
+                return Tuning(breadth, float(shares.mean()), interval)
+            breadth = min(2 * breadth, most)
+
+    def nearest(
+        self, queries: FloatArray, k: int, n_neighbors: int, hidden: IntArray | None, breadth: int
+    ) -> tuple[FloatArray, IntArray]:
+        """Distances and positions in the class of about the k nearest rows; (inf, -1) where too few were found.
+
+        `n_neighbors` is the number that the breadth was found for.
+        """
+        found = self._index.candidates(self._single(queries), n_neighbors + MORE_CANDIDATES, breadth)
+        places = np.where(found < 0, -1, self._places[found])
+        return refine(self._rows, places, queries, k, hidden)
+
+    def is_clearly_cheaper(self, queries: FloatArray, breadth: int) -> bool:
+        """Whether a search of the lists takes less than half as long as the exact one, by count and known costs."""
+        if not isinstance(self._index, Lists):
+            return False
+        d = self._rows.shape[1]
+        exact, reading = (fixed + d * each for fixed, each in (EXACT_COST, READING_COST))
+        n_read = self._index.n_read(self._single(queries), breadth)
+        return CLEARLY * (self._index.n_lists * exact + n_read * reading) < len(self._rows) * exact
+
+    def _single(self, rows: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(to_single(self._frame.scaled(rows)))
