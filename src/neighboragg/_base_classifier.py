@@ -17,6 +17,7 @@ __all__ = [
     "check_classifier",
     "check_same_classes",
     "gives_vectors",
+    "has_preprocessing",
     "is_frozen",
     "parts_of",
     "preprocessed",
@@ -104,7 +105,13 @@ def preprocessing_of(estimator: Any) -> Any:
     inner = unfrozen(estimator)
     if gives_vectors(inner):
         return inner
-    return inner[:-1] if isinstance(inner, Pipeline) and len(inner.steps) > 1 else None
+    return inner[:-1] if has_preprocessing(inner) else None
+
+
+def has_preprocessing(estimator: Any) -> bool:
+    """Whether something inside the classifier makes vectors; a Pipeline need not be cut in two to know."""
+    inner = unfrozen(estimator)
+    return (isinstance(inner, Pipeline) and len(inner.steps) > 1) or gives_vectors(inner)
 
 
 def preprocessed(pipeline: Pipeline, X: Any) -> Any:

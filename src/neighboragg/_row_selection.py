@@ -66,6 +66,8 @@ def as_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
 
     A column of vectors becomes a column for each of their numbers, unless they are to be kept.
     """
+    if type(X) is np.ndarray and X.ndim == 2:
+        return X
     X = as_plain(X, "X", owner)
     if sparse.issparse(X) or is_frame(X):
         return X if keep_vectors else expand_vectors(X, "X", owner)

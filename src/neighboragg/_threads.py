@@ -26,14 +26,18 @@ class _OneThread:
     def __enter__(self) -> None:
         with self.lock:
             if self.n_inside == 0:
-                self.before = _set_threads([1] * len(_libraries()))
+                now = [library.num_threads for library in _libraries()]
+                one = [1] * len(now)
+                self.before = [] if now == one else now  # nothing to do, and nothing to undo
+                if self.before:
+                    _set_threads(one)
             self.n_inside += 1
 
     def __exit__(self, *error: object) -> None:
         with self.lock:
             self.n_inside -= 1
             # Only the last restores: an earlier one would take another's limit for the original.
-            if self.n_inside == 0:
+            if self.n_inside == 0 and self.before:
                 _set_threads(self.before)
 
 
@@ -43,16 +47,14 @@ def _libraries() -> list[threadpoolctl.LibController]:
     return threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-def _set_threads(numbers: list[int]) -> list[int]:
-    """Set the threads of each matrix library, and return how many they were."""
-    before = [library.num_threads for library in _libraries()]
+def _set_threads(numbers: list[int]) -> None:
+    """Set the threads of each matrix library."""
     # From threadpoolctl 3.8 on, only the thread that set the limit of OpenBLAS first may change it, and calls by
     # others do nothing without a word. The lock above is the order that this rule is there to enforce.
     _disown()
     for library, number in zip(_libraries(), numbers, strict=True):
         library.set_num_threads(number)
     _disown()
-    return before
 
 
 def _disown() -> None:

@@ -101,12 +101,17 @@ def check_fitted(estimator: Any, attribute: str) -> None:
 
 def check_rows(X: ArrayLike, name: str, owner: str, *, n_features: int | None = None) -> FloatArray:
     """Return `X` as a finite 2-D float array; float32 stays float32, all else becomes float64."""
-    rows = X if _is_plain(X) and np.isfinite(_largest(X)) else _as_finite_rows(X, name, owner)
+    # Squares that add up to no more than that of the largest value allowed: then no value is larger, and none is NaN.
+    if _is_plain(X) and float(np.vdot(X, X)) <= LARGEST_VALUE**2:
+        rows, largest = X, LARGEST_VALUE
+    else:
+        rows = _as_finite_rows(X, name, owner)
+        largest = _largest(rows)
     if n_features is not None and rows.shape[1] != n_features:
         raise InvalidInputError(
             f"{name} passed to {owner} has {rows.shape[1]} features, but {n_features} were seen in fit."
         )
-    if (largest := _largest(rows)) > LARGEST_VALUE:
+    if largest > LARGEST_VALUE:
         raise InvalidInputError(
             f"{name} passed to {owner} contains the value {largest:.3g}, too large for a distance "
             f"(at most {LARGEST_VALUE:g}).\nHint: scale the features, e.g. with StandardScaler."
@@ -211,19 +216,18 @@ def check_labels(y: ArrayLike, name: str, owner: str) -> Array:
 
 def encode_labels(labels: Array, classes: Array, name: str, owner: str) -> IntArray:
     """Return the position of each label in the sorted `classes`."""
-    if (
-        len(labels)
-        and labels.dtype.kind != classes.dtype.kind
-        and {labels.dtype.kind, classes.dtype.kind} & {*"OUS"}
-    ):
+    kinds = {labels.dtype.kind, classes.dtype.kind}
+    if len(labels) and len(kinds) > 1 and kinds & {*"OUS"}:
         # Mixed kinds (numbers against strings) have no order to search by.
         lookup = {label: i for i, label in enumerate(classes.tolist())}
         codes = np.array([lookup.get(label, -1) for label in labels.tolist()], dtype=np.intp)
     else:
-        if {labels.dtype.kind, classes.dtype.kind} == {"i", "u"} and (labels >= 0).all():
+        if kinds == {"i", "u"} and (labels >= 0).all():
             labels = labels.astype(classes.dtype)  # side by side they would become floats and lose digits
-        codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1).astype(np.intp)
-        codes[classes[codes] != labels] = -1
+        codes = np.minimum(classes.searchsorted(labels), len(classes) - 1)
+        if (known := classes[codes] == labels).all():
+            return codes
+        codes[~known] = -1
     if (codes < 0).any():
         unseen = np.unique(labels[codes < 0]).tolist()
         shown = ", ".join(repr(label) for label in unseen[:5]) + (", …" if len(unseen) > 5 else "")
@@ -238,7 +242,7 @@ def check_proba(
     proba: ArrayLike, name: str, owner: str, *, n_classes: int, n_rows: int | None = None
 ) -> FloatArray:
     """Return probabilities as a float64 array of shape (n, n_classes) whose rows sum to exactly one."""
-    if _is_plain(proba) and proba.dtype == np.float64 and np.isfinite(_largest(proba)):
+    if _is_plain(proba) and proba.dtype == np.float64 and np.isfinite(np.vdot(proba, proba)):
         values = proba
     else:
         given = as_plain(proba, name, owner)
@@ -257,16 +261,17 @@ def check_proba(
             f"{name} passed to {owner} contains the negative value {smallest:.6g}.\n"
             "Hint: pass probabilities, not logits: scipy.special.softmax(logits, axis=1)."
         )
-    values = np.maximum(values, 0.0)
+    if smallest < 0:
+        values = np.maximum(values, 0.0)
     totals = values.sum(axis=1)
-    worst = int(np.argmax(np.abs(totals - 1.0)))
-    if abs(totals[worst] - 1.0) > PROBABILITY_TOLERANCE:
+    off = np.abs(totals - 1.0)
+    if off.max() > PROBABILITY_TOLERANCE:
+        worst = off.argmax()
         raise InvalidInputError(
             f"Rows of {name} passed to {owner} must sum to 1. Row {worst} sums to {totals[worst]:.6g}.\n"
             "Hint: pass probabilities, not logits or votes."
         )
-    values /= totals[:, None]
-    return values
+    return values / totals[:, None]
 
 
 def _preview(classes: Array) -> str:

@@ -1,6 +1,7 @@
 """Several vectors for each row, such as layers of a network, kept side by side in one array."""
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def stack_views(views: Mapping[str, Any], name: str, owner: str) -> tuple[FloatA
 
 def columns_of(widths: Mapping[str, int]) -> dict[str, slice]:
     """Where each view is."""
-    ends = np.cumsum(list(widths.values())).tolist()
+    ends = accumulate(widths.values())
     return {view: slice(end - width, end) for (view, width), end in zip(widths.items(), ends, strict=True)}
 
 

@@ -75,6 +75,14 @@ class TestTamedScores:
                 assert many[:, j].tobytes() == expected.tobytes()
         assert many.tobytes() == one_by_one.tobytes()
 
+    def test_another_fit_forgets_the_first(self):
+        X = np.random.default_rng(0).normal(size=(50, 2))
+        tamed = TamedScores().fit(X)
+        tamed.transform(X[:1])
+        other = 10 + X[:, :1]
+        again, fresh = tamed.fit(other).transform(other[:1]), TamedScores().fit(other).transform(other[:1])
+        np.testing.assert_array_equal(again, fresh)
+
     def test_many_rows_are_sampled(self):
         X = np.random.default_rng(0).normal(size=(30_000, 1))
         assert TamedScores().fit_transform(X).std() == pytest.approx(1, abs=0.05)

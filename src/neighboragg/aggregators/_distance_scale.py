@@ -49,9 +49,9 @@ class DistanceScale(Stored):
         So a small class is not doubted for being small, and an empty one is never the nearest, however far out a
         row is.
         """
-        missing = np.isinf(distances)
-        if not missing.any():
+        if not np.isinf(distances[:, :, -1]).any():  # they ascend
             return distances
+        missing = np.isinf(distances)
         known = np.where(missing, 0.0, distances)
         nowhere = np.maximum(self.far, 2.0 * known.max(axis=(1, 2), keepdims=True))
         last = np.where(missing[:, :, :1], nowhere, known.max(axis=2, keepdims=True))
@@ -104,5 +104,5 @@ def log_evidence(distances: FloatArray, counts: Sequence[int], offset: float) ->
     In d dimensions −d · log r_k is, up to a constant, the log of the k-nearest-neighbor density estimate of
     the class, so this is a log-likelihood whose weight the pool learns.
     """
-    totals = np.cumsum(np.log(distances[:, :, : max(counts)] + offset), axis=2)
-    return np.stack([-totals[:, :, k - 1] / k for k in counts], axis=2)
+    totals = np.log(distances[:, :, : max(counts)] + offset).cumsum(axis=2)
+    return totals.take([k - 1 for k in counts], axis=2) / [-k for k in counts]

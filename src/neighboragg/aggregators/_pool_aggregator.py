@@ -208,10 +208,14 @@ class PoolAggregator(Aggregator):
 
     def _tensor(self, evidence: Evidence) -> FloatArray:
         """Evidence of all experts, shape (n, C, E)."""
-        parts = [np.log(evidence.proba + self.floor_)[:, :, None]]
-        parts += [
-            self.scales_[metric].evidence(distances, self.counts_)
-            for metric, distances in evidence.distances.items()
-        ]
-        parts += [np.log(opinion.proba + opinion.floor)[:, :, None] for opinion in evidence.opinions.values()]
-        return np.concatenate(parts, axis=2)
+        tensor = np.empty((*evidence.proba.shape, len(self.expert_names_)))
+        tensor[:, :, 0] = np.log(evidence.proba + self.floor_)
+        at = 1
+        for metric, distances in evidence.distances.items():
+            found = self.scales_[metric].evidence(distances, self.counts_)
+            tensor[:, :, at : at + len(self.counts_)] = found
+            at += len(self.counts_)
+        for opinion in evidence.opinions.values():
+            tensor[:, :, at] = np.log(opinion.proba + opinion.floor)
+            at += 1
+        return tensor

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from neighboragg._base_classifier import gives_vectors, preprocessed, preprocessing_of, unfrozen
+from neighboragg._base_classifier import gives_vectors, has_preprocessing, preprocessed, unfrozen
 from neighboragg._row_selection import take_rows
 from neighboragg._typing import Array, FloatArray, IntArray
 
@@ -73,7 +73,7 @@ def ask(estimator: Any, X: Any, *, labels: bool = True) -> Answer:
         network = unfrozen(estimator)
         found = network.embed(X)
         return Answer(network.classes_[found.proba.argmax(axis=1)], found.proba, found.stacked)
-    if preprocessing_of(estimator) is None:
+    if not has_preprocessing(estimator):
         return Answer(*_labels_and_proba(estimator, X, labels), X)
     inner = unfrozen(estimator)
     inputs = preprocessed(inner, X)
@@ -107,8 +107,8 @@ def _labels_and_proba(estimator: Any, X: Any, labels: bool) -> tuple[Array | Non
 
 def _near_ties(proba: FloatArray) -> IntArray:
     """Rows whose two largest probabilities are so near that rounding may have changed their order."""
-    first, second = np.sort(proba, axis=1)[:, [-1, -2]].T
-    return np.flatnonzero(first - second < NEAR_TIE)
+    near_the_top = proba > proba.max(axis=1, keepdims=True) - NEAR_TIE
+    return (near_the_top.sum(axis=1) > 1).nonzero()[0]
 
 
 def _defined_in(estimator: Any) -> tuple[str, str] | None:

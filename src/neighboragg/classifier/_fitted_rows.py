@@ -1,7 +1,7 @@
 """Rows that a model has been fitted on, found again among others by their vectors."""
 
 import warnings
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from scipy.special import bdtrc
@@ -46,9 +46,9 @@ class FittedRows(Stored):
         it could confirm its own label.
         """
         queries = _row_hashes(vectors)
-        first = np.searchsorted(self.hashes, queries, side="left")
-        count = np.searchsorted(self.hashes, queries, side="right") - first
-        n_copies = int((count > 0).sum())
+        first = self.hashes.searchsorted(queries, side="left")
+        count = self.hashes.searchsorted(queries, side="right") - first
+        n_copies = int(np.count_nonzero(count))
         if n_copies and self._more_than_by_chance(n_copies, len(vectors)):
             warnings.warn(
                 f"{n_copies} of {len(vectors)} rows passed to {owner} ({n_copies / len(vectors):.0%}) are exact "
@@ -92,7 +92,7 @@ def _row_hashes(vectors: FloatArray) -> Array:
     """
     n, width = vectors.shape
     total = np.empty(n, dtype=np.uint64)
-    place = np.arange(1, width + 1, dtype=np.uint64) << np.uint64(32)
+    place = _places(width)
     step = max(1, HASHED_VALUES // max(1, width))
     with np.errstate(over="ignore"):  # sums wrap around; values beyond single precision are all alike
         for start in range(0, n, step):
@@ -104,11 +104,17 @@ def _row_hashes(vectors: FloatArray) -> Array:
     return total.view(np.int64)
 
 
+@cache
+def _places(width: int) -> Array:
+    """Number of each column, in the upper half."""
+    return np.arange(1, width + 1, dtype=np.uint64) << np.uint64(32)
+
+
 def _mixed(x: Array) -> Array:
     """Bits spread by the finalizer of the SplitMix64 generator."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB
+    return np.asarray(x ^ (x >> 31))
 
 
 def _share_of_copies(hashes: Array) -> float:

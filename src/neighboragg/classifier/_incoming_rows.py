@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from neighboragg._base_classifier import gives_vectors, preprocessing_of
+from neighboragg._base_classifier import gives_vectors, has_preprocessing
 from neighboragg._inputs import is_frame, needs_numbers, refusal_explained
 from neighboragg._row_selection import as_rows
 from neighboragg._typing import FloatArray
@@ -32,10 +32,10 @@ class IncomingRows:
         if gives_vectors(self.estimator):
             return X  # in whatever form the network takes it
         # The first step of a Pipeline may know what to do with a column of vectors.
-        return as_rows(X, type(self).__name__, keep_vectors=preprocessing_of(self.estimator) is not None)
+        return as_rows(X, type(self).__name__, keep_vectors=has_preprocessing(self.estimator))
 
     def _refusal_explained(self, X: Any) -> AbstractContextManager[None]:
-        if preprocessing_of(self.estimator) is not None:
+        if has_preprocessing(self.estimator):
             return nullcontext()
         return refusal_explained(X, "X", type(self).__name__, needs_numbers(self.estimator))
 

@@ -165,7 +165,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         if self.svd_ is not None:
             return RowVectors(self.svd_.transform(X), None)
         if set(self.kinds_) == {"number"} and _is_numeric(X) and X.shape[1] == self.n_features_in_:
-            return self._represent([], X.astype(np.float64))
+            return self._represent([], np.asarray(X, dtype=np.float64))
         columns = read_columns(X)
         if len(columns) != self.n_features_in_:
             raise InvalidInputError(
@@ -190,7 +190,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         terms = {j: texts.terms(as_strings(columns[j])) for j, texts in self.texts_.items()}
         parts += [TEXT_WEIGHT * texts.vectors_of(terms[j]) for j, texts in self.texts_.items()]
         together = sparse.csr_array(sparse.hstack(list(terms.values()))) if terms else None
-        return RowVectors(np.hstack(parts), together)
+        return RowVectors(np.hstack(parts) if len(parts) > 1 else parts[0], together)
 
 
 def _is_numeric(X: Any) -> bool:

@@ -1,6 +1,7 @@
 """Numbers tamed: normal scores of training quantiles."""
 
-from typing import Any, Self
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -18,6 +19,19 @@ LARGEST_SAMPLE = 20_000  # rows from which quantiles are taken
 CLIP = 3.0
 # Up to so many comparisons, all values are compared with all quantiles of their columns at once.
 COMPARED_ELEMENTS = 2**17
+
+
+class Columns(NamedTuple):
+    """What is looked up for every batch of rows, made once."""
+
+    binary: Any
+    """Where columns of two values are."""
+    numeric: Any
+    """Where the others are; a slice if that is everywhere."""
+    steps: FloatArray
+    """Quantiles of the numeric columns; beside them, as many columns, the same from the other end."""
+    slopes: FloatArray | None
+    """From each step to the next, 0 where they are equal, as no value is between them; None if some overflow."""
 
 
 class TamedScores(Savable, TransformerMixin, BaseEstimator):
@@ -89,6 +103,7 @@ class TamedScores(Savable, TransformerMixin, BaseEstimator):
         numeric = self.weight_[~self.is_binary_]
         self.binary_weight_ = float(numeric.mean()) if len(numeric) else 1.0
         self.n_features_in_ = n_features
+        self.__dict__.pop("_columns", None)  # of an earlier fit
         return self
 
     def transform(self, X: Array) -> FloatArray:
@@ -116,45 +131,56 @@ class TamedScores(Savable, TransformerMixin, BaseEstimator):
         -------
         scores : ndarray of shape (n, n_features)
         """
+        binary, numeric, steps, slopes = self._columns
         scores = np.empty(X.shape)
+        if len(binary):
+            scores[:, binary] = (
+                (X[:, binary] - self.low_[binary]) / self.spread_[binary] * self.binary_weight_
+            )
+        if steps.size:
+            ranks = np.minimum(np.maximum(_middle_ranks(X[:, numeric], steps, slopes), 1e-6), 1 - 1e-6)
+            scores[:, numeric] = np.minimum(np.maximum(ndtri(ranks), -CLIP), CLIP) * self.weight_[numeric]
+        return scores if np.isfinite(np.vdot(scores, scores)) else np.nan_to_num(scores, nan=0.0)
+
+    @cached_property
+    def _columns(self) -> Columns:
         binary, numeric = np.flatnonzero(self.is_binary_), np.flatnonzero(~self.is_binary_)
-        scores[:, binary] = (X[:, binary] - self.low_[binary]) / self.spread_[binary] * self.binary_weight_
-        # Few rows all at once, as most of the time is in the calls; many column by column.
-        few = X.size * 2 * N_QUANTILES <= COMPARED_ELEMENTS
-        for j in (numeric,) if few else numeric[:, None]:
-            ranks = np.clip(_middle_ranks(X[:, j], self.quantiles_[:, j]), 1e-6, 1 - 1e-6)
-            scores[:, j] = np.clip(ndtri(ranks), -CLIP, CLIP) * self.weight_[j]
-        return np.nan_to_num(scores, nan=0.0)
+        quantiles = self.quantiles_[:, numeric]
+        steps = np.ascontiguousarray(np.hstack([quantiles, -quantiles[::-1]]))
+        with np.errstate(divide="ignore", over="ignore"):
+            apart = np.diff(steps, axis=0)
+            slopes = np.where(apart > 0, np.diff(GRID)[:, None] / apart, 0.0)
+        finite = np.isfinite(apart).all() and np.isfinite(slopes).all()
+        return Columns(binary, numeric if len(binary) else slice(None), steps, slopes if finite else None)
 
 
-def _middle_ranks(X: FloatArray, quantiles: FloatArray) -> FloatArray:
+def _middle_ranks(X: FloatArray, steps: FloatArray, slopes: FloatArray | None) -> FloatArray:
     """Where values stand among the ascending quantiles of their column, from 0 to 1; NaN for NaN.
 
     Interpolating from both ends gives tied quantiles their first and last rank; they get the middle.
     """
     d = X.shape[1]
-    both, steps = np.hstack([X, -X]), np.hstack([quantiles, -quantiles[::-1]])
-    if both.size * len(steps) <= COMPARED_ELEMENTS:
-        found = _interpolated(both, steps)
+    both = np.concatenate([X, -X], axis=1)
+    # Few rows all at once, as most of the time is in the calls; many column by column.
+    if slopes is not None and both.size * len(steps) <= COMPARED_ELEMENTS:
+        found = _interpolated(both, steps, slopes)
     else:
         found = np.column_stack([np.interp(both[:, j], steps[:, j], GRID) for j in range(2 * d)])
     return np.asarray(0.5 * ((1.0 - found[:, d:]) + found[:, :d]))
 
 
-def _interpolated(X: FloatArray, steps: FloatArray) -> FloatArray:
+def _interpolated(X: FloatArray, steps: FloatArray, slopes: FloatArray) -> FloatArray:
     """``np.interp`` of each column in its own ascending steps, bit by bit; for one row most of that is calls."""
-    last, columns = len(steps) - 1, np.arange(steps.shape[1])
-    position = (steps <= X[:, None]).sum(axis=1) - 1
-    low = np.minimum(np.maximum(position, 0), last - 1)
-    left, right, start, end = steps[low, columns], steps[low + 1, columns], GRID[low], GRID[low + 1]
-    with np.errstate(all="ignore"):  # steps may be equal or huge; interp says nothing of it either
-        slope = (end - start) / (right - left)
-        found = slope * (X - left) + start
-        found = np.where(np.isnan(found), slope * (X - right) + end, found)
-    found = np.where(left == X, start, found)
-    found[position < 0] = 0.0
-    found[position == last] = 1.0
-    return np.where(np.isnan(X), X, found)
+    last, width = slopes.shape
+    # Counted among all steps but the first, of which there are as many as a byte can count.
+    passed = np.add.reduce((steps[1:] <= X[:, None]).view(np.uint8), axis=1, dtype=np.uint8)
+    low = np.minimum(passed, last - 1).astype(np.intp)
+    at = low * width + np.arange(width)
+    with np.errstate(over="ignore", invalid="ignore"):  # of what is outside of the steps
+        found = slopes.take(at) * (X - steps.take(at)) + GRID.take(low)
+    found[passed == last] = 1.0
+    found[steps[0] > X] = 0.0
+    return np.asarray(found)
 
 
 def _is_binary(column: FloatArray) -> bool:

@@ -43,7 +43,7 @@ def strangeness(distances: Mapping[str, FloatArray]) -> FloatArray:
         for found in distances.values():
             k = min(N_NEAREST, found.shape[2])
             candidates = found[:, :, :k].reshape(len(found), -1)
-            total += np.log(np.partition(candidates, k - 1, axis=1)[:, :k]).mean(axis=1)
+            total += np.log(np.partition(candidates, k - 1, axis=1)[:, :k]).sum(axis=1) / k
     # Equal in one metric and infinitely far in another: as far as can be.
     return np.where(np.isnan(total), np.inf, total)
 

@@ -52,7 +52,7 @@ class LinearMap(Stored):
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Mapped rows in double precision; bounded, however far out a row is."""
-        scaled = np.clip((X - self.center) / self.spread, -LARGEST_REACH, LARGEST_REACH)
+        scaled = np.minimum(np.maximum((X - self.center) / self.spread, -LARGEST_REACH), LARGEST_REACH)
         return scaled if self.matrix is None else scaled @ self.matrix
 
 
@@ -82,7 +82,7 @@ class KernelRidge(Stored):
     coefficients: FloatArray
     root: FloatArray
 
-    def predict_proba(self, X: FloatArray, own_codes: IntArray) -> FloatArray:
+    def predict_proba(self, X: FloatArray, own_codes: IntArray | None = None) -> FloatArray:
         """Probabilities, shape (n, C); `own_codes` has the class of a row of fit, which is left out, else -1."""
         scores = np.empty((len(X), len(self.prior)))
         with ONE_THREAD:
@@ -90,8 +90,7 @@ class KernelRidge(Stored):
                 mapped = self.space.apply(X[rows])
                 near = laplace_kernel(mapped, self.landmarks, self.width, self._squared_lengths)
                 found = near @ self.coefficients
-                own = own_codes[rows] >= 0
-                if own.any():
+                if own_codes is not None and (own := own_codes[rows] >= 0).any():
                     leverage = ((near[own] @ self.root) ** 2).sum(axis=1)
                     target = one_hot(own_codes[rows][own], self.prior)
                     found[own] = without_itself(found[own], leverage, target)

@@ -251,12 +251,12 @@ class NeighborAgg(ReferenceSearch):
         familiarity : ndarray of shape (n,)
         """
         rows, values = self._check_query(X, proba)
-        own = np.full(len(rows), -1) if left_out is None else left_out
         trust, familiarity = np.empty_like(values), np.empty(len(rows))
         with ONE_THREAD:  # once for all searches and opinions
             for part in self._parts(len(rows), SCORING_ELEMENTS):
-                evidence = self._evidence(rows[part], values[part], own[part])
-                familiarity[part] = self._familiarity(rows[part], evidence, own[part])
+                own = None if left_out is None else left_out[part]
+                evidence = self._evidence(rows[part], values[part], own)
+                familiarity[part] = self._familiarity(rows[part], evidence, own)
                 trust[part] = self._shifted(self.aggregator_.predict_trust(evidence), familiarity[part])
         return trust, familiarity
 
@@ -285,14 +285,13 @@ class NeighborAgg(ReferenceSearch):
         """
         rows, values = self._check_query(X, proba)
         predicted = values.argmax(axis=1) if y_pred is None else self._check_codes(y_pred, "y_pred", rows)
-        own = np.full(len(rows), -1) if left_out is None else left_out
-        evidence = self._evidence(rows, values, own)
+        evidence = self._evidence(rows, values, left_out)
         experts, contributions = self.aggregator_.contributions(evidence)
-        familiarity = self._familiarity(rows, evidence, own)
+        familiarity = self._familiarity(rows, evidence, left_out)
         trust = self._shifted(self.aggregator_.predict_trust(evidence), familiarity)
         first = next(iter(self.views_))
         distances, found = self.indexes_[first].kneighbors(
-            self._mapped(first, rows), exclude=self._reference_ids(own)
+            self._mapped(first, rows), exclude=self._reference_ids(left_out)
         )
         indices = np.where(found < 0, -1, self.reference_[found])
         return Explanation(
@@ -351,14 +350,15 @@ class NeighborAgg(ReferenceSearch):
         self.familiarity_ = Familiarity(strange, data.proba_val[judged].argmax(axis=1), data.n_classes)
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
-        return self._trust_without(X, proba, np.full(len(X), -1))
+        return self._trust_without(X, proba, None)
 
-    def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> FloatArray:
+    def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray | None) -> FloatArray:
         if self.expect_shift:
             return self.trust_and_familiarity(X, proba, left_out=left_out)[0]
         trust = np.empty_like(proba)
         for part in self._parts(len(X), SCORING_ELEMENTS):
-            trust[part] = self.aggregator_.predict_trust(self._evidence(X[part], proba[part], left_out[part]))
+            own = None if left_out is None else left_out[part]
+            trust[part] = self.aggregator_.predict_trust(self._evidence(X[part], proba[part], own))
         return trust
 
     def _parts(self, n: int, n_elements: int) -> Iterator[slice]:
@@ -367,7 +367,7 @@ class NeighborAgg(ReferenceSearch):
         step = max(1, n_elements // per_row)
         return (slice(start, start + step) for start in range(0, n, step))
 
-    def _familiarity(self, X: FloatArray, evidence: Evidence, left_out: IntArray) -> FloatArray:
+    def _familiarity(self, X: FloatArray, evidence: Evidence, left_out: IntArray | None) -> FloatArray:
         found = self._strangeness(X, evidence.distances, self._reference_ids(left_out))
         return self.familiarity_.of(found, evidence.proba.argmax(axis=1))
 
@@ -380,7 +380,7 @@ class NeighborAgg(ReferenceSearch):
     def _shifted(self, trust: FloatArray, familiarity: FloatArray) -> FloatArray:
         return discounted(trust, familiarity) if self.expect_shift else trust
 
-    def _evidence(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> Evidence:
+    def _evidence(self, X: FloatArray, proba: FloatArray, left_out: IntArray | None) -> Evidence:
         return Evidence(
             proba,
             self._distances(X, proba.shape[1], self._reference_ids(left_out)),

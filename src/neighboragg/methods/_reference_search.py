@@ -172,17 +172,17 @@ class ReferenceSearch(TrustMethod):
             for name, index in self.indexes_.items()
         }
 
-    def _reference_ids(self, positions: IntArray) -> IntArray | None:
+    def _reference_ids(self, positions: IntArray | None) -> IntArray | None:
         """Ids in the indexes of rows given by their position in fit; None if none of them is indexed."""
-        if (positions < 0).all():
+        if positions is None or (positions < 0).all():
             return None
         ids = np.full(int(max(self.reference_.max(), positions.max())) + 1, -1)
         ids[self.reference_] = np.arange(len(self.reference_))
         return np.where(positions < 0, -1, ids[positions])
 
-    def _seen(self, positions: IntArray) -> IntArray:
+    def _seen(self, positions: IntArray | None) -> IntArray | None:
         """Positions in the rows of fit as those in what the second opinions were fitted on."""
-        return positions if self.sample_ is None else self.sample_.places(positions)
+        return positions if positions is None or self.sample_ is None else self.sample_.places(positions)
 
 
 def _followed_by(rows: Any, more: FloatArray) -> Any:

@@ -53,7 +53,7 @@ class SecondOpinion(Protocol):
     def name(self) -> str:
         """What the expert is called."""
 
-    def ask(self, X: FloatArray, left_out: IntArray) -> Opinion:
+    def ask(self, X: FloatArray, left_out: IntArray | None = None) -> Opinion:
         """Its opinion on rows; `left_out` has the position of those that are rows of fit, else -1."""
 
 
@@ -66,7 +66,7 @@ class ClassifierOpinion(Stored):
     floor: float
     n_classes: int
 
-    def ask(self, X: FloatArray, left_out: IntArray) -> Opinion:
+    def ask(self, X: FloatArray, left_out: IntArray | None = None) -> Opinion:
         """Its opinion on rows; those of fit are not left out."""
         proba = spread_columns(
             self.estimator.predict_proba(_limited(X)), self.estimator.classes_, self.n_classes
@@ -82,9 +82,9 @@ class KernelOpinion(Stored):
     model: KernelRidge
     codes: IntArray
 
-    def ask(self, X: FloatArray, left_out: IntArray) -> Opinion:
+    def ask(self, X: FloatArray, left_out: IntArray | None = None) -> Opinion:
         """Its opinion on rows, each without itself."""
-        own_codes = np.where(left_out < 0, -1, self.codes[left_out])
+        own_codes = None if left_out is None else np.where(left_out < 0, -1, self.codes[left_out])
         return Opinion(self.model.predict_proba(X, own_codes), KERNEL_FLOOR)
 
 
@@ -173,7 +173,7 @@ def fit_second_opinion(
     if data.shared:
         return opinion, Opinion(_out_of_fold(estimator, data)[judged], SMOOTH_FLOOR)
     before = replace(opinion, estimator=_fitted(clone(estimator), data.X, data.codes))
-    return opinion, before.ask(data.X_val[judged], np.full(len(judged), -1))
+    return opinion, before.ask(data.X_val[judged])
 
 
 def _votes_out_of_bag(estimator: Any) -> bool:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from neighboragg._base_classifier import check_classifier, preprocessing_of
+from neighboragg._base_classifier import check_classifier, has_preprocessing
 from neighboragg._inputs import needs_numbers, refusal_explained
 from neighboragg._progress import announce, expect
 from neighboragg._row_selection import take_rows
@@ -251,7 +251,7 @@ class MislabelDetector(Savable, BaseEstimator):
         owner = type(self).__name__
         self._rule = as_rule(self.flag, owner)
         self._check_params(proba)
-        rows = read_rows(X, owner, keep_vectors=preprocessing_of(self.estimator) is not None)
+        rows = read_rows(X, owner, keep_vectors=has_preprocessing(self.estimator))
         if not n_rows(rows):
             raise InvalidInputError(f"X passed to {owner} has no rows.")
         if isinstance(rows, dict) and self.estimator is not None:
@@ -372,7 +372,7 @@ class MislabelDetector(Savable, BaseEstimator):
         """
         check_is_fitted(self, "result_")
         owner = type(self).__name__
-        rows = read_rows(X, owner, keep_vectors=preprocessing_of(self.estimator) is not None)
+        rows = read_rows(X, owner, keep_vectors=has_preprocessing(self.estimator))
         self._vectorizer.check_columns(rows, owner)
         if width(rows) != self.n_features_in_:
             raise InvalidInputError(

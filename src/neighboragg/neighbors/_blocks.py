@@ -238,7 +238,8 @@ def map_rows(rows: FloatArray, components: FloatArray) -> FloatArray:
     -------
     mapped : ndarray of shape (n, rank)
     """
-    return np.einsum("nd,dr->nr", rows.astype(np.float64), components.astype(np.float64))
+    wide = np.asarray(rows, dtype=np.float64), np.asarray(components, dtype=np.float64)
+    return np.einsum("nd,dr->nr", *wide)
 
 
 def as_blocks(source: Any, *, columns: Sequence[str] | None = None) -> Blocks:

@@ -232,6 +232,9 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
             return self._as_asked(distances), indices
         kernel = kernel_in_use()
         library = kernel.library if can_search(reference, k) else None
+        if library is not None and len(queries) == 1:
+            search_compiled(library, reference, queries, hidden, distances, indices)
+            return self._as_asked(distances), indices
         search = search_with_numpy if library is None else partial(search_compiled, library)
 
         def work(batch: slice) -> None:

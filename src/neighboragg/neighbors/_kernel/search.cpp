@@ -46,10 +46,13 @@ typedef int64_t i64;
 
 #if defined(__AVX512F__)
 constexpr int LANES = 16, TILE_ROWS = 12;
+#define ONE_PLACE_ON 31, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
 #elif defined(__AVX2__)
 constexpr int LANES = 8, TILE_ROWS = 6;
+#define ONE_PLACE_ON 15, 0, 1, 2, 3, 4, 5, 6
 #else
 constexpr int LANES = 4, TILE_ROWS = 6;
+#define ONE_PLACE_ON 7, 0, 1, 2
 #endif
 constexpr int TILE_VECTORS = 2;  // with TILE_ROWS: as many sums as registers, less those for the factors
 constexpr int DOUBLE_LANES = LANES / 2;
@@ -96,18 +99,28 @@ inline Floats multiply_add(Floats a, Floats b, Floats c) {
 #endif
 }
 
-inline bool any_less(Floats a, Floats b) {
+// Where a < b: a bit for each lane.
+inline unsigned less_bits(Floats a, Floats b) {
 #if defined(__AVX512F__)
-    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ) != 0;
+    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ);
 #elif defined(__AVX2__)
-    return _mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_LT_OQ)) != 0;
+    return (unsigned)_mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_LT_OQ));
 #elif defined(__SSE2__)
-    return _mm_movemask_ps(_mm_cmplt_ps((__m128)a, (__m128)b)) != 0;
+    return (unsigned)_mm_movemask_ps(_mm_cmplt_ps((__m128)a, (__m128)b));
 #else
     const Ints less = a < b;
-    int found = 0;
-    for (int lane = 0; lane < LANES; lane++) found |= less[lane];
-    return found != 0;
+    unsigned bits = 0;
+    for (int lane = 0; lane < LANES; lane++) bits |= (unsigned)(less[lane] & 1) << lane;
+    return bits;
+#endif
+}
+
+// Every value one lane on; the first comes from the last lane of another vector.
+template <typename Vector> inline Vector one_place_on(Vector own, Vector last) {
+#if defined(__clang__)
+    return __builtin_shufflevector(own, last, ONE_PLACE_ON);
+#else
+    return __builtin_shuffle(own, last, Ints{ONE_PLACE_ON});
 #endif
 }
 
@@ -230,7 +243,7 @@ template <int LENGTH> void select(const float *approximate, i64 n, i64 first, Li
         const float *from = approximate + left;
         for (i64 r = 0; r < n; r++, from += QUERIES) {
             const Floats x = load<Floats>(from);
-            if (!any_less(x, value[LENGTH - 1])) continue;
+            if (!less_bits(x, value[LENGTH - 1])) continue;
             const Ints here = (int32_t)(first + r) - Ints{};
             auto before_this = x < value[LENGTH - 1];
 #pragma GCC unroll 64
@@ -252,23 +265,37 @@ template <int LENGTH> void select(const float *approximate, i64 n, i64 first, Li
     }
 }
 
-// The same for one query, whose values stand side by side.
-void select_one(const float *approximate, i64 n, i64 first, Lists lists, i64 length) {
-    float worst = lists.value[length - 1];
+// The same for one query, whose values stand side by side: a vector holds neighboring places of its list.
+template <int VECTORS> void select_one(const float *approximate, i64 n, i64 first, Lists lists) {
+    Floats value[VECTORS];
+    Ints row[VECTORS];
+    for (int v = 0; v < VECTORS; v++) {
+        value[v] = load<Floats>(lists.value + v * LANES);
+        row[v] = load<Ints>(lists.row + v * LANES);
+    }
     for (i64 top = 0; top < n; top += LANES) {
-        if (top + LANES <= n && !any_less(load<Floats>(approximate + top), worst - Floats{})) continue;
-        for (i64 r = top; r < smaller(top + LANES, n); r++) {
-            const float x = approximate[r];
-            if (!(x < worst)) continue;
-            i64 j = length - 1;
-            for (; j > 0 && x < lists.value[j - 1]; j--) {
-                lists.value[j] = lists.value[j - 1];
-                lists.row[j] = lists.row[j - 1];
+        unsigned less = less_bits(load<Floats>(approximate + top), value[VECTORS - 1][LANES - 1] - Floats{});
+        if (n - top < LANES) less &= (1u << (n - top)) - 1;
+        for (; less; less &= less - 1) {
+            const i64 r = top + __builtin_ctz(less);
+            const Floats x = approximate[r] - Floats{};
+            const Ints here = (int32_t)(first + r) - Ints{};
+#pragma GCC unroll 64
+            for (int v = VECTORS - 1; v >= 0; v--) {
+                // Each place gets what was in the one before it, this row, or keeps its own.
+                const Floats before = one_place_on(value[v], v ? value[v - 1] : -NONE - Floats{});
+                const Ints row_before = one_place_on(row[v], v ? row[v - 1] : Ints{});
+                const auto before_this = x < value[v], before_last = x < before;
+                const Floats inserted = before_this ? x : value[v];
+                const Ints inserted_row = before_this ? here : row[v];
+                value[v] = before_last ? before : inserted;
+                row[v] = before_last ? row_before : inserted_row;
             }
-            lists.value[j] = x;
-            lists.row[j] = (int32_t)(first + r);
-            worst = lists.value[length - 1];
         }
+    }
+    for (int v = 0; v < VECTORS; v++) {
+        store(lists.value + v * LANES, value[v]);
+        store(lists.row + v * LANES, row[v]);
     }
 }
 
@@ -282,11 +309,18 @@ constexpr Selection SELECTIONS[] = {
     {13, select<13>}, {16, select<16>}, {21, select<21>}, {24, select<24>}, {32, select<32>}, {40, select<40>},
     {52, select<52>}, {LONGEST, select<LONGEST>}};
 
+// Lists of one query fill whole vectors.
+template <int LENGTH> constexpr Selection of_one() {
+    constexpr int VECTORS = (LENGTH + LANES - 1) / LANES;
+    return {VECTORS * LANES, select_one<VECTORS>};
+}
+constexpr Selection SELECTIONS_OF_ONE[] = {of_one<8>(),  of_one<16>(), of_one<24>(),
+                                           of_one<32>(), of_one<48>(), of_one<LONGEST>()};
+
 // The shortest lists with room for n candidates.
-Selection selection_for(i64 n) {
-    const Selection *one = SELECTIONS;
-    while (one->length < n) one++;
-    return *one;
+Selection selection_for(i64 n, const Selection *from) {
+    while (from->length < n) from++;
+    return *from;
 }
 
 // -------------------------------------------------------------------------------------------------- 3. the refinement
@@ -422,18 +456,21 @@ template <typename Row> struct Search {
     const Index &index;
     const Memory &memory;
     const i64 width, k;
-    const Selection selection;
+    const Selection selection, selection_of_one;
     const i64 panel, single_panel;  // blocks
     i64 n_widened = 0;
 
-    Search(const Task &task, const Memory &memory, Selection selection, i64 panel, i64 single_panel)
+    Search(const Task &task, const Memory &memory, Selection selection, Selection selection_of_one, i64 panel,
+           i64 single_panel)
         : task(task), index(*task.index), memory(memory), width(index.n_features + 1), k(task.k),
-          selection(selection), panel(panel), single_panel(single_panel) {}
+          selection(selection), selection_of_one(selection_of_one), panel(panel), single_panel(single_panel) {}
 
     i64 hidden(i64 q) const { return task.hidden ? task.hidden[q] : -1; }
 
     // Refine the candidates of query q in class c, prove or widen, and write the result. Values are `step` apart.
-    void finish(i64 q, i64 c, const float *value, const int32_t *row, i64 step, double norm, const float *packed) {
+    void finish(i64 q, i64 c, Lists list, i64 length, i64 step, double norm, const float *packed) {
+        const float *value = list.value;
+        const int32_t *row = list.row;
         Nearest<Row> nearest(task, q);
         i64 j = 0;
         for (; j < k && value[j * step] < NONE; j++) nearest.offer(row[j * step]);
@@ -442,7 +479,7 @@ template <typename Row> struct Search {
             // Values are in ascending order: the first one beyond the limit proves that all others are. The last of
             // the list stands for the rows that are not in it.
             const double limit = limit_of(norm, nearest.distance[k - 1], index.scale, width);
-            const i64 last = selection.length - 1;
+            const i64 last = length - 1;
             for (; j < last && value[j * step] < NONE && (double)value[j * step] <= limit; j++)
                 nearest.offer(row[j * step]);
             nearest.refine();
@@ -496,7 +533,8 @@ template <typename Row> struct Search {
     void search_one(i64 q) {
         float *packed = memory.queries;
         const double norm = pack(task, q, packed, 1);
-        const i64 own = hidden(q), length = selection.length;
+        const i64 own = hidden(q);
+        const i64 length = selection_of_one.length;
         clear(memory.lists, length);
         i64 c = 0;
         for (i64 first = 0; first < index.n_rows; first += single_panel * ROWS) {
@@ -507,10 +545,10 @@ template <typename Row> struct Search {
             c = classes(
                 c, first, last,
                 [&](i64 from, i64 n, i64 row) {
-                    select_one(memory.approximate + from, n, row, memory.lists, length);
+                    selection_of_one.select(memory.approximate + from, n, row, memory.lists);
                 },
                 [&](i64 done) {
-                    finish(q, done, memory.lists.value, memory.lists.row, 1, norm, packed);
+                    finish(q, done, memory.lists, length, 1, norm, packed);
                     clear(memory.lists, length);
                 });
         }
@@ -549,8 +587,8 @@ template <typename Row> struct Search {
                     },
                     [&](i64 done) {
                         for (i64 i = 0; i < n; i++)
-                            finish(q0 + i, done, lists.value + i, lists.row + i, QUERIES, memory.norms[t * QUERIES + i],
-                                   queries + i);
+                            finish(q0 + i, done, {lists.value + i, lists.row + i}, length, QUERIES,
+                                   memory.norms[t * QUERIES + i], queries + i);
                         clear(lists, length * QUERIES);
                     });
             }
@@ -583,7 +621,9 @@ EXPORT i64 neighboragg_search(const Index *index, i64 n_queries, const double *q
     const Task task = {index, n_queries, queries, hidden, k, distances, ids};
     const i64 width = index->n_features + 1;
     // One more than the candidates, to compare them with.
-    const Selection selection = selection_for(k + (width > MANY_FEATURES ? 3 : 1));
+    const i64 n_kept = k + (width > MANY_FEATURES ? 3 : 1);
+    const Selection selection = selection_for(n_kept, SELECTIONS);
+    const Selection selection_of_one = selection_for(n_kept, SELECTIONS_OF_ONE);
     // Numbers of a panel and of a group of tiles that stay in the second cache.
     const i64 panel = larger(2, smaller(10, 65536 / (ROWS * width)));
     const i64 single_panel = 2 * ROWS;
@@ -591,11 +631,13 @@ EXPORT i64 neighboragg_search(const Index *index, i64 n_queries, const double *q
     const i64 single = n_queries <= FEW;
 
     const i64 alignment = 64 / sizeof(float);
-    const i64 n_approximate = single ? single_panel * ROWS : larger(panel * QUERIES, single_panel) * ROWS;
+    // A vector may reach beyond the last value of one query.
+    const i64 n_approximate = alignment + (single ? single_panel : larger(panel * QUERIES, single_panel)) * ROWS;
     const i64 n_packed = rounded_up(single ? width : group * width * QUERIES, alignment);
     const i64 n_norms = single ? 0 : group * QUERIES;
     const i64 n_one = rounded_up(width, alignment);
-    const i64 n_lists = rounded_up((single ? 1 : group * QUERIES) * selection.length, alignment);
+    const i64 n_in_tiles = single ? 0 : group * QUERIES * selection.length;
+    const i64 n_lists = rounded_up(larger(selection_of_one.length, n_in_tiles), alignment);
     const i64 n_bytes = (n_approximate + n_packed + 2 * n_norms + n_one + 2 * n_lists) * sizeof(float) + 64;
     void *allocated = malloc((size_t)n_bytes);
     if (!allocated) return -1;
@@ -610,11 +652,11 @@ EXPORT i64 neighboragg_search(const Index *index, i64 n_queries, const double *q
 
     i64 n_widened;
     if (index->is_double) {
-        Search<double> search(task, memory, selection, panel, single_panel);
+        Search<double> search(task, memory, selection, selection_of_one, panel, single_panel);
         search.search_all(group);
         n_widened = search.n_widened;
     } else {
-        Search<float> search(task, memory, selection, panel, single_panel);
+        Search<float> search(task, memory, selection, selection_of_one, panel, single_panel);
         search.search_all(group);
         n_widened = search.n_widened;
     }
