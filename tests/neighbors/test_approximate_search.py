@@ -2,13 +2,15 @@
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import neighboragg
-from neighboragg.exceptions import InvalidParameterError, MissingExtraError, RecallWarning
+from neighboragg.exceptions import FileFormatError, InvalidParameterError, MissingExtraError, RecallWarning
 from neighboragg.neighbors import ClasswiseNeighbors, _approximate
 
 faiss = pytest.importorskip("faiss", reason="wheels are tested without the extra `approximate`")
@@ -233,6 +235,24 @@ class TestReproducible:
         assert loaded.algorithm_.tolist() == index.algorithm_.tolist()
         assert_same_bits((loaded.recall_, loaded.recall_interval_), (index.recall_, index.recall_interval_))
         assert_same_bits(loaded.kneighbors(data[2]), index.kneighbors(data[2]))
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"algorithm": np.array(["hnsw", "exact", "exact", "exact", "ivf"])}, "several algorithms"),
+            ({"algorithm": np.array(["exact"] * 5)}, "does not say how widely to search"),
+            ({"algorithm": np.array(["annoy"] * 5)}, "an unknown algorithm"),
+            ({"breadth": np.array([10**6, 0, 0, 0, 1])}, "searched more widely than it is large"),
+            ({"n_neighbors": 5000}, "too few rows to search"),
+            ({"recall": np.ones(3)}, "an index has no recall"),
+        ],
+    )
+    def test_a_file_that_does_not_fit_together_is_refused(self, changes, message, index, tmp_path):
+        odd = copy(index)
+        odd._approximation = replace(index._approximation, **changes)
+        odd.save(tmp_path / "index.nagg")
+        with pytest.raises(FileFormatError, match=message):
+            neighboragg.load(tmp_path / "index.nagg")
 
     def test_searched_from_several_threads_at_once_after_loading(self, index, data, tmp_path):
         index.save(tmp_path / "index.nagg")

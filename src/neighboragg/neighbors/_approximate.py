@@ -89,10 +89,17 @@ class Approximation(Stored):
                 yield first, c
                 first = c
 
+    def check_sizes(self, sizes: IntArray) -> None:
+        """Refuse a file whose classes are not of the sizes that have an index."""
+        require(len(self.algorithm) == len(sizes), "an index has other classes than rows")
+        chosen = self.algorithm != EXACT
+        require((sizes[chosen] > self.n_neighbors).all(), "an index has too few rows to search")
+        require((self.breadth <= sizes).all(), "an index is searched more widely than it is large")
+
     def _after_load(self) -> None:
-        n = len(self.algorithm)
-        known = set(self.algorithm.tolist()) <= {EXACT, *INDEXES}
-        require(self.algorithm.ndim == 1 and known, "an index has an unknown algorithm")
+        n, used = len(self.algorithm), set(self.algorithm.tolist()) - {EXACT}
+        require(self.algorithm.ndim == 1 and used <= set(INDEXES), "an index has an unknown algorithm")
+        require(len(used) <= 1, "an index has several algorithms")
         require(
             self.breadth.shape == (n,)
             and self.breadth.dtype.kind == "i"

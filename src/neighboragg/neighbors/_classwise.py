@@ -200,9 +200,7 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         width = self.n_features_in_ + (self.metric == "cosine")
         require(self._reference.rows.shape[1] == width, "an index has other features than it says")
         require(isinstance(self._approximation, Approximation), "an index does not say how to search")
-        require(
-            len(self._approximation.algorithm) == len(self.classes_), "an index has other classes than rows"
-        )
+        self._approximation.check_sizes(self._reference.sizes)
         self._count()
 
     def _kneighbors(
