@@ -50,6 +50,36 @@ def two_threads() -> str:
     return speed(2)
 
 
+def approximate() -> str:
+    """What approximate searches cost, find and change, beside the exact one."""
+    lines = [
+        "| data | search, recall | fit, s | search, µs a row | recall: limit | estimated | measured | AUROC "
+        "| AP of errors | change of trust: mean | largest |",
+        "| --- " * 11 + "|",
+    ]
+    for row in read("approximate"):
+        exact = row["algorithm"] == "exact"
+        shape = f"{row['data']}, {row['rows']:,} × {row['features']}, {row['classes']}" if exact else ""
+        name = "**exact**" if exact else f"{row['algorithm']}, {row['recall_asked']:g}"
+        if not exact and row["classes_with_index"] < row["classes"]:
+            name += f": exact in {row['classes'] - row['classes_with_index']} classes"
+        found = [f"{row[key]:.4f}" for key in ("recall_limit", "recall_estimated", "recall_measured")]
+        change = [f"{row[key]:.1g}" for key in ("trust_mean_difference", "trust_largest_difference")]
+        lines.append(
+            f"| {shape} | {name} | {row['fit_seconds']:.1f} | {row['search_microseconds']:,.0f} | "
+            + " | ".join(
+                [
+                    *(["1"] * 3 if exact else found),
+                    f"{row['auroc']:.2f}",
+                    f"{row['ap_error']:.2f}",
+                    *(["0"] * 2 if exact else change),
+                ]
+            )
+            + " |"
+        )
+    return "\n".join(lines)
+
+
 def exactness() -> str:
     """Random searches whose bits were not those of brute force."""
     lines = ["| search | random problems | with other bits than brute force |", "| --- | --- | --- |"]

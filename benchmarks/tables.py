@@ -366,6 +366,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "search": search_tables.one_thread,
     "search-two-threads": search_tables.two_threads,
     "search-exactness": search_tables.exactness,
+    "search-approximate": search_tables.approximate,
     "table1": table1,
     "table2": image_tables.table2,
     "views": image_tables.views,
