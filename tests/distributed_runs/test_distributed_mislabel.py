@@ -102,7 +102,7 @@ def test_equal_bits_on_a_cluster_where_a_class_lives_in_one_file_only(judged, la
 @pytest.mark.slow
 def test_workers_that_are_killed_change_nothing(judged, cluster, kills):
     settings = {"sample_rows": 90, "part_rows": 10, "ends": (10, 80)}
-    together = judged("together", client=cluster, progress=kills("Judging labels", 15), **settings)
+    together = judged("together", client=cluster, progress=kills("Judging labels"), **settings)
     pd.testing.assert_frame_equal(together, judged("alone", **settings), check_exact=True)
 
 
@@ -111,8 +111,11 @@ import os, signal, sys
 from distributed import Client
 from neighboragg.distributed import find_mislabeled
 
+heard = []
+
 def progress(stage, done, total):
-    if stage == "Judging labels" and total - done == 13:
+    heard.append(stage)
+    if heard.count("Judging labels") == 3:  # its beginning and two parts
         os.kill(os.getpid(), signal.SIGKILL)
 
 with Client(sys.argv[3]) as client:

@@ -11,7 +11,7 @@ from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg.exceptions import FittedRowsWarning
 from neighboragg.persistence import Stored, require
 
-__all__ = ["FittedRows"]
+__all__ = ["FittedRows", "row_hashes"]
 
 # Probability of crying wolf, and of underestimating how often rows are equal by chance.
 TAIL = 1e-3
@@ -26,13 +26,13 @@ class FittedRows(Stored):
 
     Parameters
     ----------
-    vectors : ndarray of shape (n, n_features)
+    hashes : ndarray of int of shape (n,)
+        Of the vector of each row, by :func:`row_hashes`.
     codes : ndarray of int of shape (n,)
         Class of each row, as a position in the class axis.
     """
 
-    def __init__(self, vectors: FloatArray, codes: IntArray) -> None:
-        hashes = _row_hashes(vectors)
+    def __init__(self, hashes: IntArray, codes: IntArray) -> None:
         self.positions = np.argsort(hashes, kind="stable")
         self.hashes = hashes[self.positions]
         self.codes = codes[self.positions]
@@ -45,7 +45,7 @@ class FittedRows(Stored):
         may well be another one, and counts as the row itself only when labels are judged, given as `codes`: there
         it could confirm its own label.
         """
-        queries = _row_hashes(vectors)
+        queries = row_hashes(vectors)
         first = self.hashes.searchsorted(queries, side="left")
         count = self.hashes.searchsorted(queries, side="right") - first
         n_copies = int(np.count_nonzero(count))
@@ -85,7 +85,7 @@ class FittedRows(Stored):
         require((np.sort(self.positions) == np.arange(n)).all(), "its rows of fit are not numbered")
 
 
-def _row_hashes(vectors: FloatArray) -> Array:
+def row_hashes(vectors: FloatArray) -> IntArray:
     """A 64-bit number for each row, the same for equal rows.
 
     In single precision, so that sums in another order, as in a batch of another size, do not matter.

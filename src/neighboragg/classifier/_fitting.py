@@ -19,7 +19,7 @@ from neighboragg._row_selection import reference_names, take_rows
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_labels, check_real, encode_labels
 from neighboragg.classifier._ask import ask
-from neighboragg.classifier._fitted_rows import FittedRows
+from neighboragg.classifier._fitted_rows import FittedRows, row_hashes
 from neighboragg.classifier._incoming_rows import IncomingRows
 from neighboragg.classifier._label_leakage import refuse_supervised_vectors
 from neighboragg.classifier._unseen_rows import hold_out, out_of_fold
@@ -104,34 +104,44 @@ class Fitting(IncomingRows):
         proba: FloatArray | None = None,
     ) -> None:
         """Fit on validation rows, or on out-of-fold probabilities of the training rows."""
-        self._vectorizer = Vectorizer(self.features)
-        vectors = self._vectorizer.fit_transform(X, labels, preprocessing_of(self.estimator_))
+        vectors = self._fit_vectorizer(X, labels)
         method = NeighborAgg() if self.method is None else self.method
         if not isinstance(method, TrustMethod):
             raise InvalidParameterError(
                 f"The 'method' parameter of {type(self).__name__} must be a trust method of neighboragg.methods. "
                 f"Got {method!r} instead."
             )
+        rows = self._vectorizer.split(vectors)
+        self._fit_on_vectors(method, rows, row_hashes(vectors), labels, X_val, labels_val, proba)
+
+    def _fit_vectorizer(self, X: Any, labels: Array) -> FloatArray:
+        self._vectorizer = Vectorizer(self.features)
+        return self._vectorizer.fit_transform(X, labels, preprocessing_of(self.estimator_))
+
+    def _fit_on_vectors(
+        self,
+        method: TrustMethod,
+        vectors: Any,
+        hashes: IntArray,
+        labels: Array,
+        X_val: Any,
+        labels_val: Array | None,
+        proba: FloatArray | None,
+    ) -> None:
+        """Fit on vectors of the training rows, which need not be in memory; `hashes` are those of their rows."""
         vectors_val = None
         if X_val is not None:
             said = ask(self.estimator_, X_val, labels=False)
             proba, vectors_val = said.proba, self._vectors(X_val, said.inputs)
+            hashes = np.concatenate([hashes, row_hashes(vectors_val)])
         # Now: a network knows its classes when it has run.
         self.classes_ = np.asarray(getattr(self.estimator_, "classes_", np.unique(labels)))
         self.method_ = clone(method).fit(
-            self._vectorizer.split(vectors),
-            labels,
-            X_val=vectors_val,
-            y_val=labels_val,
-            proba_val=proba,
-            classes=self.classes_,
+            vectors, labels, X_val=vectors_val, y_val=labels_val, proba_val=proba, classes=self.classes_
         )
         self._n_train = len(labels)
         seen = labels if labels_val is None else np.concatenate([labels, labels_val])
-        self._fitted_rows = FittedRows(
-            vectors if vectors_val is None else np.concatenate([vectors, vectors_val]),
-            encode_labels(seen, self.classes_, "y", type(self).__name__),
-        )
+        self._fitted_rows = FittedRows(hashes, encode_labels(seen, self.classes_, "y", type(self).__name__))
 
     def _remember_frames(self, *frames: Any) -> None:
         """Keep what rows of data frames are called, and the frames themselves as long as this object lives."""

@@ -2,10 +2,11 @@
 
 from neighboragg._public import publish as _publish
 from neighboragg.distributed._cluster import connect
+from neighboragg.distributed._fit import fit
 from neighboragg.distributed._mislabel import find_mislabeled
 from neighboragg.distributed._run import PartsFailedError, Written
 from neighboragg.distributed._score import score
 
-__all__ = ["PartsFailedError", "Written", "connect", "find_mislabeled", "score"]
+__all__ = ["PartsFailedError", "Written", "connect", "find_mislabeled", "fit", "score"]
 
 _publish(globals())

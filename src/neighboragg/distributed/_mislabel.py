@@ -14,9 +14,10 @@ import neighboragg
 from neighboragg._optional import import_extra
 from neighboragg._progress import Listener, announce, telling
 from neighboragg._row_selection import draw_sample, take_rows
-from neighboragg._typing import Array, ArrayLike, IntArray
-from neighboragg._validation import check_integer, check_labels
-from neighboragg.distributed._executor import Executor, executor_for
+from neighboragg._typing import IntArray
+from neighboragg._validation import check_integer
+from neighboragg.distributed._executor import executor_for
+from neighboragg.distributed._gather import labels_of, places_in, read_labels, read_rows
 from neighboragg.distributed._input import Part, column_names, cut, find_files, read_part
 from neighboragg.distributed._model import ModelFile, ModelObject, as_model
 from neighboragg.distributed._output import PURPOSE, Plan
@@ -31,19 +32,6 @@ __all__ = ["find_mislabeled"]
 JUDGED = {"suggested": "suggested", "label_trust": "label_trust", "score": "scores", "flagged": "mask"}
 RESULTS = ("given", *JUDGED)
 DETECTOR = "detector.nagg"
-
-
-@dataclass(frozen=True)
-class ReadRows:
-    """Some columns of those rows of a part that are wanted, by their number in all files together."""
-
-    columns: tuple[str, ...]
-    wanted: IntArray | None = None
-
-    def __call__(self, part: Part) -> Any:
-        """An Arrow table."""
-        table = read_part(part, self.columns)
-        return table if self.wanted is None else table.take(_places(self.wanted, part))
 
 
 @dataclass(frozen=True)
@@ -62,9 +50,9 @@ class JudgePart:
         arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
         detector = self.detector.get()
         table = read_part(part, list(dict.fromkeys([*self.columns, self.label, *self.keep])))
-        frame, labels = as_frame(table.select(list(self.columns))), _labels(table, self.label, part.place)
+        frame, labels = as_frame(table.select(list(self.columns))), labels_of(table, self.label, part.place)
         first, last = np.searchsorted(self.sample, [part.first, part.first + len(labels)])
-        known = _places(self.sample, part)
+        known = places_in(self.sample, part)
         others = np.setdiff1d(np.arange(len(labels)), known)
         # Rows of the sample have been judged without themselves.
         seen = detector.result_
@@ -203,16 +191,13 @@ def find_mislabeled(
 
     def make_work(folder: Path) -> JudgePart:
         announce("Reading labels")
-        labels = _gathered(executor, ReadRows((label,)), parts, label)
+        labels = read_labels(executor, parts, label)
         codes = np.unique(labels, return_inverse=True)[1]
         sample = draw_sample(codes, sample_rows, random_state)
         saved = folder / DETECTOR
         if not saved.exists():
             announce("Reading a sample")
-            tables = _in_order(executor, ReadRows(chosen, sample), parts)
-            arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
-            frame = as_frame(arrow.concat_tables(tables))
-            detector.fit(frame, labels[sample])
+            detector.fit(as_frame(read_rows(executor, parts, chosen, sample)), labels[sample])
             temporary = folder / f".{DETECTOR}.{token_hex(4)}.tmp"
             detector.save(temporary)
             temporary.replace(saved)
@@ -220,44 +205,3 @@ def find_mislabeled(
 
     with telling(progress):
         return run_parts(make_work, plan, Path(output), executor, "Judging labels")
-
-
-def _in_order(executor: Executor, work: Any, parts: Sequence[Part]) -> list[Any]:
-    """What comes of all parts, in their order; raises if any failed."""
-    found: dict[int, Any] = {}
-    failed: dict[str, str] = {}
-    for outcome in executor.run(work, parts):
-        if outcome.error is None:
-            found[outcome.item.number] = outcome.value
-        else:
-            failed[outcome.item.place] = str(outcome.error)
-    if failed:
-        place, error = min(failed.items())
-        raise InvalidInputError(
-            f"{len(failed)} of {len(parts)} parts cannot be read, such as {place}: {error}"
-        )
-    return [found[part.number] for part in parts]
-
-
-def _gathered(executor: Executor, work: Any, parts: Sequence[Part], label: str) -> Array:
-    tables = _in_order(executor, work, parts)
-    return np.concatenate(
-        [_labels(table, label, part.place) for table, part in zip(tables, parts, strict=True)]
-    )
-
-
-def _labels(table: Any, label: str, place: str) -> Array:
-    column = as_frame(table.select([label]))[label]
-    if (missing := column.isna()).any():
-        raise InvalidInputError(
-            f"There is no label in row {int(missing.to_numpy().argmax())} of {place}.\n"
-            "Hint: drop the rows without a label."
-        )
-    given: ArrayLike = column.to_numpy()
-    return check_labels(given, "the label column", "find_mislabeled")
-
-
-def _places(rows: IntArray, part: Part) -> IntArray:
-    """Which rows of a part are among those with the given numbers, which ascend."""
-    first, last = np.searchsorted(rows, [part.first, part.first + part.stop - part.start])
-    return rows[first:last] - part.first

@@ -9,7 +9,7 @@ from neighboragg._optional import import_extra
 from neighboragg._row_selection import take_rows
 from neighboragg.exceptions import InvalidInputError
 
-__all__ = ["as_array", "as_frame", "check_kept", "choose_columns", "in_portions", "plain_columns"]
+__all__ = ["as_array", "as_frame", "as_rows", "check_kept", "choose_columns", "in_portions", "plain_columns"]
 
 PURPOSE = "Reading Parquet files"
 
@@ -36,6 +36,14 @@ def as_array(table: Any) -> Any:
                 ) from error
         parts.append(values.reshape(len(frame), -1))
     return np.hstack(parts)
+
+
+def as_rows(table: Any) -> Any:
+    """A data frame, or numbers side by side where a column holds vectors."""
+    types = import_extra("pyarrow", extra="dask", purpose=PURPOSE).types
+    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    has_vectors = any(is_kind(field.type) for field in table.schema for is_kind in lists)
+    return as_array(table) if has_vectors else as_frame(table)
 
 
 def plain_columns(table: Any) -> Any:

@@ -16,7 +16,7 @@ from neighboragg.distributed._input import Part
 from neighboragg.distributed._output import PURPOSE, OutputFolder, Plan
 from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, NeighborAggError
 
-__all__ = ["PartsFailedError", "Written", "run_parts"]
+__all__ = ["PartsFailedError", "Written", "do_parts", "reason", "run_parts"]
 
 SHOWN_FAILURES = 5
 
@@ -117,24 +117,7 @@ def run_parts(
     folder = OutputFolder(output.with_name(f"{output.name}.parts") if single else output)
     with folder.locked():
         folder.begin(plan)
-        missing = folder.missing(plan)
-        work = make_work(folder.path)
-        expect(len(missing))
-        announce(stage)
-        failed: dict[int, str] = {}
-        fitted: list[Part] = []
-        for outcome in executor.run(WritePart(work, folder, plan.fingerprint), missing):
-            if outcome.error is not None:
-                failed[outcome.item.number] = _reason(outcome.error)
-            elif outcome.value:
-                fitted.append(outcome.item)
-            step()
-        folder.end(plan, failed)
-        if fitted:
-            _warn_of_fitted_rows(fitted, len(missing))
-        if failed:
-            places = {plan.parts[number].place: error for number, error in sorted(failed.items())}
-            raise PartsFailedError(places, len(plan.parts), folder.path)
+        n_done = do_parts(make_work(folder.path), plan, folder, executor, stage)
         files = folder.files(plan)
         if single:
             _join(files, output)
@@ -142,10 +125,35 @@ def run_parts(
     if single:
         rmtree(folder.path)
     n_rows = sum(part.stop - part.start for part in plan.parts)
-    return Written(output, files, n_rows, len(plan.parts), len(plan.parts) - len(missing))
+    return Written(output, files, n_rows, len(plan.parts), len(plan.parts) - n_done)
 
 
-def _reason(error: Exception) -> str:
+def do_parts(
+    work: Callable[[Part], Any], plan: Plan, folder: OutputFolder, executor: Executor, stage: str
+) -> int:
+    """Do the parts of a plan that are not yet in a folder, which is taken; return how many these were."""
+    missing = folder.missing(plan)
+    expect(len(missing))
+    announce(stage)
+    failed: dict[int, str] = {}
+    fitted: list[Part] = []
+    for outcome in executor.run(WritePart(work, folder, plan.fingerprint), missing):
+        if outcome.error is not None:
+            failed[outcome.item.number] = reason(outcome.error)
+        elif outcome.value:
+            fitted.append(outcome.item)
+        step()
+    folder.end(plan, failed)
+    if fitted:
+        _warn_of_fitted_rows(fitted, len(missing))
+    if failed:
+        places = {plan.parts[number].place: error for number, error in sorted(failed.items())}
+        raise PartsFailedError(places, len(plan.parts), folder.path)
+    return len(missing)
+
+
+def reason(error: Exception) -> str:
+    """What to say of an error that stopped a part."""
     text = str(error).strip() or "no message"
     return text if isinstance(error, NeighborAggError) else f"{type(error).__name__}: {text}"
 
@@ -157,7 +165,7 @@ def _warn_of_fitted_rows(parts: list[Part], n_parts: int) -> None:
         "rows that the model was fitted on. The classifier has seen them, so their trust looks better than that of new "
         "rows.\nHint: pass rows that took no part in fit.",
         FittedRowsWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

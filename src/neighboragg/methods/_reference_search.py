@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
-from neighboragg._validation import check_proba
+from neighboragg._validation import check_labels, check_proba
 from neighboragg._views import FEATURES, columns_of, learned, stack_views
 from neighboragg.aggregators import Aggregator
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods._base import FitData, TrustMethod
-from neighboragg.methods._streamed_rows import Sample, stream_rows
+from neighboragg.methods._streamed_rows import Sample, sample_of, stream_rows
 from neighboragg.neighbors import (
     Blocks,
     ChainedBlocks,
@@ -47,6 +47,23 @@ class ReferenceSearch(TrustMethod):
     views_: dict[str, int]
     sample_: Sample | None = None
 
+    def training_sample(self, y: ArrayLike) -> IntArray:
+        """Which training rows the learned parts are shown where rows are read in blocks, `memory` being given.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Labels of all training rows.
+
+        Returns
+        -------
+        rows : ndarray of int
+            Positions, ascending. If there are no validation rows, `fit` takes the out-of-fold probabilities of these
+            instead of those of all rows.
+        """
+        codes = np.unique(check_labels(y, "y", type(self).__name__), return_inverse=True)[1]
+        return sample_of(codes, self.random_state).rows
+
     def _check_fit(
         self,
         X: Any,
@@ -74,11 +91,9 @@ class ReferenceSearch(TrustMethod):
             raise InvalidInputError(
                 f"Several views of rows are kept in memory by {owner}, so not with `memory`."
             )
-        # Not drawn from a generator, which would change what comes after.
-        seed = self.random_state if isinstance(self.random_state, int) else 0
-        streamed = stream_rows(X, y, classes, seed, owner)
+        streamed = stream_rows(X, y, classes, self.random_state, owner)
         rows = streamed.sample.rows
-        if X_val is None and y_val is None:
+        if X_val is None and y_val is None and np.shape(proba_val)[:1] != rows.shape:
             proba_val = check_proba(
                 proba_val, "proba_val", owner, n_classes=len(streamed.classes), n_rows=len(streamed.codes)
             )[rows]

@@ -12,7 +12,7 @@ from neighboragg.exceptions import InvalidInputError
 from neighboragg.neighbors import Blocks, as_blocks
 from neighboragg.persistence import Stored, require
 
-__all__ = ["Sample", "StreamedRows", "stream_rows"]
+__all__ = ["Sample", "StreamedRows", "sample_of", "stream_rows"]
 
 MOST_SAMPLED = 50_000
 
@@ -57,7 +57,16 @@ class StreamedRows:
     sample: Sample
 
 
-def stream_rows(X: Any, y: ArrayLike, classes: ArrayLike | None, seed: int, owner: str) -> StreamedRows:
+def sample_of(codes: IntArray, random_state: Any) -> Sample:
+    """The training rows that learned parts are shown."""
+    # Not drawn from a generator, which would change what comes after.
+    seed = random_state if isinstance(random_state, int) else 0
+    return Sample(draw_sample(codes, MOST_SAMPLED, seed), len(codes))
+
+
+def stream_rows(
+    X: Any, y: ArrayLike, classes: ArrayLike | None, random_state: Any, owner: str
+) -> StreamedRows:
     """Training rows to be read in blocks, with their labels checked and a sample drawn."""
     blocks, labels = as_blocks(X), check_labels(y, "y", owner)
     check_same_length(blocks, "X", labels, "y", owner)
@@ -65,4 +74,4 @@ def stream_rows(X: Any, y: ArrayLike, classes: ArrayLike | None, seed: int, owne
         raise InvalidInputError(f"X passed to {owner} has no rows.")
     known = np.unique(labels) if classes is None else np.asarray(classes)
     codes = encode_labels(labels, known, "y", owner)
-    return StreamedRows(blocks, codes, known, Sample(draw_sample(codes, MOST_SAMPLED, seed), len(codes)))
+    return StreamedRows(blocks, codes, known, sample_of(codes, random_state))

@@ -1,6 +1,7 @@
 """The K nearest reference rows in every class, where the reference rows do not fit in memory."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from neighboragg._validation import (
     check_rows,
 )
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.neighbors._blocks import Blocks, as_blocks
+from neighboragg.neighbors._blocks import Blocks, Found, as_blocks
 from neighboragg.neighbors._classwise import ClasswiseNeighbors
 from neighboragg.neighbors._classwise_search import METRICS, ClasswiseSearch
 from neighboragg.persistence import Savable, require
@@ -28,6 +29,35 @@ THREAD_NBYTES = 48 * 10**6
 NEIGHBOR_NBYTES = 160
 QUERIES_NBYTES = 16 * 10**6
 MINIMUM_NBYTES = 16 * 10**6  # of blocks
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSearch:
+    """The search for the neighbors of some queries in one block of reference rows after the other."""
+
+    queries: FloatArray
+    k: int
+    excluded: IntArray | None
+    n_classes: int
+    metric: str
+    n_jobs: int | None
+
+    def __call__(self, start: int, block: FloatArray, codes: IntArray) -> Iterator[Found]:
+        """What is nearest in a block that begins with row `start`."""
+        index = ClasswiseNeighbors(self.k, metric=self.metric, n_jobs=self.n_jobs)
+        try:
+            index.fit(block, codes, classes=np.arange(self.n_classes))
+        except ValueError as error:
+            raise InvalidInputError(
+                f"Reference rows {start} to {start + len(block) - 1} of StreamedNeighbors cannot be searched: {error}"
+            ) from error
+        own = None if self.excluded is None else _among(self.excluded - start, len(block))
+        step = max(1, QUERIES_NBYTES // (NEIGHBOR_NBYTES * self.n_classes * self.k))
+        for first in range(0, len(self.queries), step):
+            part = slice(first, first + step)
+            exclude = None if own is None else own[part]
+            distances, places = index.kneighbors(self.queries[part], exclude=exclude)
+            yield part, distances, np.where(places < 0, -1, places + start)
 
 
 class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
@@ -129,14 +159,15 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
     ) -> tuple[FloatArray, IntArray]:
         distances = np.full((len(queries), len(self.classes_), k), np.inf)
         ids = np.full(distances.shape, -1, dtype=np.int64)
-        step = max(1, QUERIES_NBYTES // (NEIGHBOR_NBYTES * len(self.classes_) * k))
-        for start, index in self._indexed_blocks() if len(queries) else ():
-            own = None if excluded is None else _among(excluded - start, index.n_samples_fit_)
-            for first in range(0, len(queries), step):
-                part = slice(first, first + step)
-                exclude = None if own is None else own[part]
-                found, places = index.kneighbors(queries[part], k, exclude=exclude)
-                merge_nearest(distances[part], ids[part], found, np.where(places < 0, -1, places + start))
+        if self._blocks.n_rows != self.n_samples_fit_:
+            raise InvalidInputError(
+                f"{type(self).__name__} was fitted on {self.n_samples_fit_} rows, and finds {self._blocks.n_rows} of "
+                "them now.\nHint: fit it again; the files that it reads must not change."
+            )
+        if len(queries):
+            search = BlockSearch(queries, k, excluded, len(self.classes_), self.metric, self.n_jobs)
+            for part, found, places in self._blocks.search(search, self._codes, self._block_rows()):
+                merge_nearest(distances[part], ids[part], found, places)
         return distances, ids
 
     def _check_exclude(self, exclude: ArrayLike, n: int) -> IntArray:
@@ -153,26 +184,6 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
                 f"Got {ids.min()} to {ids.max()}."
             )
         return ids.astype(np.int64)
-
-    def _indexed_blocks(self) -> Iterator[tuple[int, ClasswiseNeighbors]]:
-        """The id of the first row of each block, and the block ready for a search."""
-        classes, start = np.arange(len(self.classes_)), 0
-        for block in self._blocks.read(self._block_rows()):
-            index = ClasswiseNeighbors(self.n_neighbors, metric=self.metric, n_jobs=self.n_jobs)
-            try:
-                index.fit(block, self._codes[start : start + len(block)], classes=classes)
-            except ValueError as error:
-                raise InvalidInputError(
-                    f"Reference rows {start} to {start + len(block) - 1} of {type(self).__name__} cannot be searched: "
-                    f"{error}"
-                ) from error
-            yield start, index
-            start += len(block)
-        if start != self.n_samples_fit_:
-            raise InvalidInputError(
-                f"{type(self).__name__} was fitted on {self.n_samples_fit_} rows, and finds {start} of them now.\n"
-                "Hint: fit it again; the files that it reads must not change."
-            )
 
     def _neighbors_of_reference(self, k: int) -> tuple[FloatArray, IntArray]:
         shape = (self.n_samples_fit_, len(self.classes_), k)

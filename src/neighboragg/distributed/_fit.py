@@ -1,0 +1,225 @@
+"""A model with trust from training rows in Parquet files of any size."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from secrets import token_hex
+from shutil import rmtree
+from typing import Any
+
+import numpy as np
+
+import neighboragg
+from neighboragg._load import load
+from neighboragg._optional import import_extra
+from neighboragg._progress import Listener, announce, telling
+from neighboragg._typing import Array, IntArray
+from neighboragg._validation import check_integer
+from neighboragg.classifier import StagedFit, TrustedClassifier
+from neighboragg.distributed._executor import Executor, executor_for
+from neighboragg.distributed._gather import read_labels, read_rows
+from neighboragg.distributed._input import InputFile, Part, column_names, cut, find_files, read_part
+from neighboragg.distributed._model import ModelFile, ModelObject, as_model
+from neighboragg.distributed._output import PURPOSE, OutputFolder, Plan
+from neighboragg.distributed._rows import as_rows, in_portions
+from neighboragg.distributed._run import do_parts
+from neighboragg.distributed._shards import RowsFile, SearchShards
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.neighbors import ArrayBlocks
+
+__all__ = ["fit"]
+
+STAGE, ROWS, FOUND = "stage.nagg", "rows.npy", "found"
+
+
+@dataclass(frozen=True)
+class VectorizePart:
+    """Training rows of a part to vectors in their place in the file of all; what is left is a number for each."""
+
+    stage: ModelFile | ModelObject
+    columns: tuple[str, ...]
+    rows: RowsFile
+    batch_rows: int
+
+    def __call__(self, part: Part) -> Any:
+        """Hashes of the rows as an Arrow table."""
+        arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
+        stage: StagedFit = self.stage.get()
+        rows = as_rows(read_part(part, self.columns))
+        portions = in_portions(stage.vectors, rows, len(rows), self.batch_rows)
+        vectors = np.concatenate([found[:n_real] for found, n_real in portions])
+        self.rows.write(part.first, vectors)
+        return arrow.table({"hash": stage.hashes(vectors)})
+
+
+def fit(
+    model: TrustedClassifier,
+    source: Any,
+    output: str | PathLike[str],
+    *,
+    label: str,
+    validation: Any = None,
+    columns: Sequence[str] | None = None,
+    client: Any = None,
+    part_rows: int = 65_536,
+    batch_rows: int = 4096,
+    n_jobs: int | None = None,
+    trusted: Sequence[str] = (),
+    progress: Listener | None = None,
+) -> TrustedClassifier:
+    """Fit a model on training rows in Parquet files of any size.
+
+    Parameters
+    ----------
+    model : TrustedClassifier
+        What to fit. Its classifier is frozen, having been fitted elsewhere, or else is fitted on a sample. Its method
+        is a :class:`~neighboragg.NeighborAgg`, with 1 GB as `memory` where none is given.
+    source : path-like, str or list of these
+        Parquet files with the training rows, as in :func:`score`.
+    output : path-like
+        File for the model. Until it is there, what was done is in a folder beside it, with ``.parts`` after its name.
+    label : str
+        Column of labels; held in memory.
+    validation : path-like, str or list of these, default=None
+        Parquet files with rows that the classifier was not trained on; held in memory. None learns trust from
+        out-of-fold probabilities of the sample, for which the model must have `cv`.
+    columns : sequence of str, default=None
+        Columns that the model is to know; None takes all but the label. Columns of vectors give numbers without names.
+    client, part_rows, batch_rows, n_jobs, trusted, progress
+        As in :func:`score`. A shard of reference rows, searched by one worker at a time, has `part_rows` too.
+
+    Returns
+    -------
+    model : TrustedClassifier
+        As loaded from the file, with its arrays mapped.
+
+    Raises
+    ------
+    PartsFailedError
+        If rows of some parts did not become vectors. The same call again repeats only those.
+
+    Notes
+    -----
+    The sample is that of ``NeighborAgg(memory=…)``: 50,000 training rows drawn at random, and some more of rare
+    classes. A classifier that is not frozen, the way from rows to vectors, the learned metric and the second opinions
+    are fitted on it, in this process. All training rows become vectors on the cluster, and are reference rows. The
+    neighbors of at most 5,000 validation rows are looked for in every shard of them, and merged by distance, then row
+    number. The pool is fitted on what was found, in this process.
+
+    With no more rows than are sampled, the model is that of :meth:`TrustedClassifier.fit`. It has the same bits in one
+    process and on any cluster, however rows are spread over files, under the conditions of :func:`score`.
+
+    The folder beside the output is as safe as that of :func:`score`: a run that was stopped goes on where it was, and
+    what does not fit together is refused. It takes as much space as the vectors, and the model as much again.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from neighboragg import TrustedClassifier
+    >>> from neighboragg.distributed import fit
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TrustedClassifier(LogisticRegression(max_iter=500), cv=5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     folder = pathlib.Path(folder)
+    ...     X[::2].assign(species=y[::2]).to_parquet(folder / "rows.parquet")
+    ...     model = fit(model, folder / "rows.parquet", folder / "model.nagg", label="species", batch_rows=256)
+    >>> assessed = model.assess(X[1::2])
+    >>> bool((assessed.label == y[1::2]).mean() > 0.9), bool(assessed.trust.mean() > 0.8)
+    (True, True)
+    """
+    check_integer(part_rows, "part_rows", "fit", minimum=1)
+    check_integer(batch_rows, "batch_rows", "fit", minimum=1)
+    if not isinstance(model, TrustedClassifier):
+        raise InvalidParameterError(
+            f"The 'model' parameter of fit must be a TrustedClassifier. Got a {type(model).__name__}.\n"
+            "Hint: TrustedClassifier(FrozenEstimator(classifier)) for a classifier that was fitted elsewhere."
+        )
+    StagedFit.method_of(model)  # refuses what cannot be had before anything is read
+    executor = executor_for(client, n_jobs)
+    path = Path(output).resolve()
+    if path.exists():
+        raise InvalidInputError(f"{path} is there already.\nHint: remove it, or choose another name.")
+    files = find_files(source)
+    files_val = [] if validation is None else find_files(validation)
+    chosen = tuple(columns or [name for name in column_names(files[0]) if name != label])
+    if label in chosen:
+        raise InvalidInputError(f"The label column {label!r} is among the columns that the model is to know.")
+    plan = Plan(
+        "fit",
+        neighboragg.__version__,
+        as_model(model).fingerprint,
+        {"label": label, "columns": list(chosen), "part_rows": part_rows, "batch_rows": batch_rows},
+        [*files, *files_val],
+        cut(files, part_rows),
+    )
+    run = _Run(model, plan, files_val, chosen, label, part_rows, batch_rows, tuple(trusted), executor)
+    folder = OutputFolder(path.with_name(f"{path.name}.parts"))
+    with telling(progress):
+        with folder.locked():
+            folder.begin(plan)
+            run.fitted(folder).save(path)
+        rmtree(folder.path)
+    return load(path, trusted=trusted, mmap=True)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What a run of fit needs to know."""
+
+    model: TrustedClassifier
+    plan: Plan
+    files_val: Sequence[InputFile]
+    columns: tuple[str, ...]
+    label: str
+    part_rows: int
+    batch_rows: int
+    trusted: tuple[str, ...]
+    executor: Executor
+
+    def fitted(self, folder: OutputFolder) -> TrustedClassifier:
+        """The model, by way of a folder that is taken for this run."""
+        announce("Reading labels")
+        labels = read_labels(self.executor, self.plan.parts, self.label)
+        begun = folder.path / STAGE
+        if not begun.exists():
+            self._begin(begun, labels)
+        stage: StagedFit = load(begun, trusted=self.trusted)
+        dtype = "<f4" if stage.single else "<f8"
+        rows = RowsFile(str(folder.path / ROWS), len(labels), stage.n_features, dtype)
+        rows.create()
+        work = VectorizePart(as_model(begun, self.trusted), self.columns, rows, self.batch_rows)
+        do_parts(work, self.plan, folder, self.executor, "Making vectors")
+        found = folder.path / FOUND
+        found.mkdir(exist_ok=True)
+        search = SearchShards(rows, found, self.part_rows, self.executor)
+        X_val, y_val = self._validation()
+        return stage.finish(ArrayBlocks(rows.read(), search), self._hashes(folder), labels, X_val, y_val)
+
+    def _begin(self, path: Path, labels: Array) -> None:
+        """Write what is learned from the sample, which a resumed run then has too."""
+        announce("Reading a sample")
+        sample = StagedFit.method_of(self.model).training_sample(labels)
+        table = read_rows(self.executor, self.plan.parts, self.columns, sample)
+        announce("Fitting on the sample")
+        validated = bool(self.files_val)
+        stage = StagedFit.begin(self.model, as_rows(table), labels[sample], validated=validated)
+        temporary = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
+        stage.save(temporary)
+        temporary.replace(path)
+
+    def _validation(self) -> tuple[Any, Array | None]:
+        if not self.files_val:
+            return None, None
+        announce("Reading validation rows")
+        parts = cut(self.files_val, self.part_rows)
+        labels = read_labels(self.executor, parts, self.label)
+        return as_rows(read_rows(self.executor, parts, self.columns)), labels
+
+    def _hashes(self, folder: OutputFolder) -> IntArray:
+        parquet = import_extra("pyarrow.parquet", extra="dask", purpose=PURPOSE)
+        return np.concatenate(
+            [parquet.read_table(file).column("hash").to_numpy() for file in folder.files(self.plan)]
+        )

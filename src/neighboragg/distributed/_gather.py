@@ -1,0 +1,89 @@
+"""Labels of all rows, and some of the rows themselves, from Parquet files into memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neighboragg._optional import import_extra
+from neighboragg._typing import Array, ArrayLike, IntArray
+from neighboragg._validation import check_labels
+from neighboragg.distributed._executor import Executor
+from neighboragg.distributed._input import PURPOSE, Part, read_part
+from neighboragg.distributed._rows import as_frame, plain_columns
+from neighboragg.exceptions import InvalidInputError
+
+__all__ = ["labels_of", "places_in", "read_labels", "read_rows"]
+
+
+@dataclass(frozen=True)
+class _ReadRows:
+    """Some columns of those rows of a part that are wanted, by their number in all files together."""
+
+    columns: tuple[str, ...]
+    wanted: IntArray | None = None
+
+    def __call__(self, part: Part) -> Any:
+        """An Arrow table."""
+        table = read_part(part, self.columns)
+        return table if self.wanted is None else table.take(places_in(self.wanted, part))
+
+
+def read_labels(executor: Executor, parts: Sequence[Part], label: str) -> Array:
+    """The label of every row, in order."""
+    tables = _in_order(executor, _ReadRows((label,)), parts)
+    return np.concatenate(
+        [labels_of(table, label, part.place) for table, part in zip(tables, parts, strict=True)]
+    )
+
+
+def read_rows(
+    executor: Executor, parts: Sequence[Part], columns: tuple[str, ...], wanted: IntArray | None = None
+) -> Any:
+    """Columns of the rows with those numbers, which ascend, or of all, as an Arrow table."""
+    arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
+    tables = [plain_columns(table) for table in _in_order(executor, _ReadRows(columns, wanted), parts)]
+    for table, part in zip(tables, parts, strict=True):
+        for field, expected in zip(table.schema, tables[0].schema, strict=True):
+            if field.type != expected.type:
+                raise InvalidInputError(
+                    f"Column {field.name!r} is of the type {field.type} in {part.file.path}, and of the type "
+                    f"{expected.type} in {parts[0].file.path}.\nHint: write all files with the same types."
+                )
+    return arrow.concat_tables(tables)
+
+
+def labels_of(table: Any, label: str, place: str) -> Array:
+    """The labels in a table, none of which may be missing."""
+    column = as_frame(table.select([label]))[label]
+    if (missing := column.isna()).any():
+        raise InvalidInputError(
+            f"There is no label in row {int(missing.to_numpy().argmax())} of {place}.\n"
+            "Hint: drop the rows without a label."
+        )
+    given: ArrayLike = column.to_numpy()
+    return check_labels(given, "the label column", "a run on files")
+
+
+def places_in(rows: IntArray, part: Part) -> IntArray:
+    """Which rows of a part are among those with the given numbers, which ascend."""
+    first, last = np.searchsorted(rows, [part.first, part.first + part.stop - part.start])
+    return rows[first:last] - part.first
+
+
+def _in_order(executor: Executor, work: Any, parts: Sequence[Part]) -> list[Any]:
+    """What comes of all parts, in their order; raises if any failed."""
+    found: dict[int, Any] = {}
+    failed: dict[str, str] = {}
+    for outcome in executor.run(work, parts):
+        if outcome.error is None:
+            found[outcome.item.number] = outcome.value
+        else:
+            failed[outcome.item.place] = str(outcome.error)
+    if failed:
+        place, error = min(failed.items())
+        raise InvalidInputError(
+            f"{len(failed)} of {len(parts)} parts cannot be read, such as {place}: {error}"
+        )
+    return [found[part.number] for part in parts]
