@@ -34,12 +34,15 @@ class Evidence:
         Second opinions by name.
     leading : sequence of str, default=()
         The metric of each view of the rows that is expected to be best; empty stands for the last one.
+    class_shares : ndarray of shape (C,), default=None
+        Share of each class among all rows whose labels are known, where these rows are a sample of them.
     """
 
     proba: FloatArray
     distances: Mapping[str, FloatArray]
     opinions: Mapping[str, Opinion] = field(default_factory=lambda: MappingProxyType({}))
     leading: Sequence[str] = ()
+    class_shares: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.proba)
@@ -58,6 +61,7 @@ class Evidence:
                 for name, opinion in first.opinions.items()
             },
             first.leading,
+            first.class_shares,
         )
 
     @property

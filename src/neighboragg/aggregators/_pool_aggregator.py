@@ -8,6 +8,7 @@ import numpy as np
 from neighboragg._typing import BoolArray, FloatArray, IntArray
 from neighboragg._validation import check_integer, check_real
 from neighboragg.aggregators._base import Aggregator, softmax
+from neighboragg.aggregators._class_shares import share_weights
 from neighboragg.aggregators._distance_scale import DistanceScale, Reach, usual_counts
 from neighboragg.aggregators._evidence import Evidence
 from neighboragg.aggregators._pool_weights import centered, fit_pool, guard_weight
@@ -49,9 +50,10 @@ class PoolAggregator(Aggregator):
     Every expert is first calibrated by a temperature of its own. In these units the weights are drawn to a prior that
     adds up to little more than one: shares in proportion to 1 / loss² for the classifier, the neighbors in the
     leading metric of each view (a quarter for the nearest, the rest for the largest k) and each second opinion; nothing
-    for the neighbors in other metrics. Fitting is convex; only neighbors may have weights below zero. With the guard,
-    θ ← aθ + (1−a)θ_temperature, where a grows from 0 to 1 with the paired cross-validated log-likelihood gain over
-    temperature scaling.
+    for the neighbors in other metrics. Fitting is convex; only neighbors may have weights below zero. Where more labels
+    are known than those of the validation rows, rows are weighed so that classes have their shares among all labels;
+    where these differ by more than chance, rows count as they are. With the guard, θ ← aθ + (1−a)θ_temperature, where a
+    grows from 0 to 1 with the paired cross-validated log-likelihood gain over temperature scaling.
 
     Examples
     --------
@@ -121,9 +123,11 @@ class PoolAggregator(Aggregator):
         self.counts_ = self._counts(evidence.feature_distances.shape[2])
         self.expert_names_ = self._names(evidence)
         groups, alone = self._groups(evidence), self._one_of_a_kind(evidence)
+        shares = evidence.class_shares
         del evidence  # the last part, no longer needed
         tensor = self._centered_tensor(parts(), len(codes))
-        pool = fit_pool(tensor, codes, groups, penalty=penalty, nonnegative=alone)
+        weight = None if shares is None else share_weights(codes, shares)
+        pool = fit_pool(tensor, codes, groups, penalty=penalty, nonnegative=alone, sample_weight=weight)
         self.guard_weight_ = 1.0
         if self.guard:
             self.guard_weight_ = guard_weight(

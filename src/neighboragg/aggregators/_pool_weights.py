@@ -149,6 +149,7 @@ def fit_pool(
     *,
     penalty: float,
     nonnegative: BoolArray | bool = True,
+    sample_weight: FloatArray | None = None,
     start: PoolWeights | None = None,
     overwrite: bool = False,
 ) -> PoolWeights:
@@ -165,6 +166,7 @@ def fit_pool(
         Of departures from the prior.
     nonnegative : ndarray of bool of shape (E,) or bool, default=True
         Whose weight must be at least zero.
+    sample_weight : ndarray of shape (n,), default=None
     start : PoolWeights, default=None
         Weights of more or fewer rows; they save steps.
     overwrite : bool, default=False
@@ -176,6 +178,7 @@ def fit_pool(
             pool_weights(
                 tensor[:, :, [e]] / spread[e],
                 codes,
+                sample_weight=sample_weight,
                 start=None if start is None else spread[[e]] / start.scale[e],
             )[0]
             for e in range(tensor.shape[2])
@@ -183,13 +186,14 @@ def fit_pool(
     )
     scale = spread / np.maximum(sharpness, LEAST_SHARPNESS)
     calibrated = np.divide(tensor, scale, out=tensor if overwrite else None)
-    prior = skill_prior(calibrated, codes, groups)
+    prior = skill_prior(calibrated, codes, groups, sample_weight)
     theta = pool_weights(
         calibrated,
         codes,
         penalty=penalty,
         prior=prior,
         nonnegative=nonnegative,
+        sample_weight=sample_weight,
         start=None if start is None else start.theta,
     )
     return PoolWeights(scale, prior, theta)
@@ -202,7 +206,12 @@ def _spread(tensor: FloatArray) -> FloatArray:
     return np.array([tensor[:, :, e].std() for e in range(tensor.shape[2])])
 
 
-def skill_prior(tensor: FloatArray, codes: IntArray, groups: Sequence[Mapping[int, float]]) -> FloatArray:
+def skill_prior(
+    tensor: FloatArray,
+    codes: IntArray,
+    groups: Sequence[Mapping[int, float]],
+    sample_weight: FloatArray | None = None,
+) -> FloatArray:
     """Weights to expect of calibrated experts before looking at how they complement each other.
 
     Each group of experts, given as the share of each of them in it, has a part of the total weight in proportion to
@@ -212,7 +221,8 @@ def skill_prior(tensor: FloatArray, codes: IntArray, groups: Sequence[Mapping[in
     if not len(codes):
         return prior
     losses = [
-        -float(log_likelihood(tensor[:, :, [e]], codes, np.ones(1)).mean()) for e in range(tensor.shape[2])
+        -float(np.average(log_likelihood(tensor[:, :, [e]], codes, np.ones(1)), weights=sample_weight))
+        for e in range(tensor.shape[2])
     ]
     skills = [max(1e-3, min(losses[e] for e in group)) ** -2 for group in groups]
     for group, skill in zip(groups, skills, strict=True):

@@ -331,14 +331,14 @@ class NeighborAgg(ReferenceSearch):
         exclude = self._index_reference(data, np.flatnonzero(keep), k)[judged]
         fitted = [fit_second_opinion(name, estimator, data, judged) for name, estimator in opinions]
         self.opinions_ = [opinion for opinion, _ in fitted]
-        strange = np.empty(len(judged))
+        strange, shares = np.empty(len(judged)), data.class_shares()
 
         def evidence_of(part: slice) -> Evidence:
             rows, own = judged[part], exclude[part]
             distances = self._distances(data.X_val[rows], data.n_classes, own)
             strange[part] = self._strangeness(data.X_val[rows], distances, own)
             said = {opinion.name: Opinion(about.proba[part], about.floor) for opinion, about in fitted}
-            return Evidence(data.proba_val[rows], distances, said, self._leading())
+            return Evidence(data.proba_val[rows], distances, said, self._leading(), shares)
 
         parts = list(self._parts(len(judged), HELD_ELEMENTS))
         if len(parts) == 1:  # found once and kept
