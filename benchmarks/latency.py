@@ -4,8 +4,9 @@ A service that answers one request at a time pays for every check and every smal
 of `predict_proba` of its pipeline and of `TrustedClassifier.assess`, which gives label, probability, trust and
 familiarity, on rows that came one by one. With --before SRC, a folder with the sources of an earlier version, both
 versions work side by side in processes of their own and are timed in turns, and the results say how far apart the
-trust of both is. Times are CPU time on one thread, so that others on the machine are not counted. Of each row the
-shortest over the rounds counts; figures are medians over the rows.
+trust of both is. And the search for one row among 40,000 × 64 beside reading as many numbers once. Times are CPU time
+on one thread, so that others on the machine are not counted. Of each row the shortest over the rounds counts; figures
+are medians over the rows.
 """
 
 import argparse
@@ -29,9 +30,11 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from _record import save
 from neighboragg import TrustedClassifier
 from neighboragg.datasets import load_dataset
+from neighboragg.neighbors import ClasswiseNeighbors
 
 N_FITTED, N_ASKED, ROUNDS = 10_000, 40, 9
 N_COMPARED = 200
+N_ROWS, N_FEATURES, N_CLASSES = 40_000, 64, 10
 CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "LR": lambda: LogisticRegression(max_iter=300),
     "RF": lambda: RandomForestClassifier(random_state=0),
@@ -110,6 +113,25 @@ def work(name: str, base: str) -> None:
         print(json.dumps(found), flush=True)
 
 
+def reading() -> list[dict[str, Any]]:
+    """One row searched for among many, beside what reads each of their numbers once, in turns."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(N_ROWS, N_FEATURES)).astype(np.float32)
+    queries = [rng.normal(size=(1, N_FEATURES)) for _ in range(N_ASKED)]
+    labels = rng.integers(0, N_CLASSES, N_ROWS)
+    indexes = {k: ClasswiseNeighbors(k).fit(rows, labels) for k in (5, 20)}
+    asked: dict[str, Callable[[Any], Any]] = {
+        "matrix times vector": lambda query: rows @ query[0].astype(np.float32),
+        "sum of the matrix": lambda query: rows.sum(),
+        **{f"search, {k} neighbors": index.kneighbors for k, index in indexes.items()},
+    }
+    rounds = [{name: milliseconds(call, queries) for name, call in asked.items()} for _ in range(ROUNDS)]
+    found = {name: float(np.median(np.min([times[name] for times in rounds], axis=0))) for name in asked}
+    once = found["matrix times vector"]
+    shape = {"rows": N_ROWS, "features": N_FEATURES, "classes": N_CLASSES}
+    return [{**shape, "call": name, "ms": ms, "over_reading": ms / once} for name, ms in found.items()]
+
+
 class Version:
     """A version of the library at work on one case, in a process of its own."""
 
@@ -169,6 +191,9 @@ def main() -> None:
     if args.case:
         work(*args.case)
         return
+    read_once = reading()
+    for row in read_once:
+        print(f"{row['call']:<24}{row['ms']:>8.3f} ms{row['over_reading']:>8.2f} × matrix times vector")
     print(f"{'ms':<24}{'version':<9}{'own':>8}{'with trust':>12}{'added':>8}{'ratio':>8}{'search':>8}")
     found = []
     chosen = [case for case in CASES if case[0] in args.sets and case[1] in args.bases]
@@ -183,6 +208,7 @@ def main() -> None:
             found.append(row)
     if chosen == CASES:
         save("latency", found, 0)
+        save("one_query", read_once, 0)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
+from scipy.special import logsumexp
 
 from neighboragg.neighbors import default_rank, learn_metric
 from neighboragg.neighbors._learned_metric import _gradient, nca_loss
@@ -23,8 +24,8 @@ def assert_gradient_is_right(X, codes, components):
 
 @pytest.mark.parametrize(
     ("n", "rank", "n_classes"),
-    [(40, 2, 3), (40, 4, 2), (300, 3, 4), (6, 1, 3)],
-    ids=["low rank", "full rank", "more rows than a block", "few rows"],
+    [(40, 2, 3), (40, 4, 2), (300, 3, 4), (300, 3, 30), (6, 1, 3)],
+    ids=["low rank", "full rank", "more rows than a block", "many classes", "few rows"],
 )
 def test_gradient_equals_finite_differences(n, rank, n_classes):
     rng = np.random.default_rng(n)
@@ -37,6 +38,22 @@ def test_lonely_rows_have_no_part_in_the_gradient():
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(20, 3)), np.array([0] * 10 + [1] * 9 + [2])
     assert_gradient_is_right(X, codes, np.eye(3))
+
+
+def test_a_row_far_from_all_still_has_nearest_neighbors():
+    """exp(−r²) of its distances underflows, their ratios do not."""
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(30, 3)), np.arange(30) % 2
+    X[7] = [12.0, 0.0, 0.0]
+    squared = ((X[:, None] - X) ** 2).sum(axis=2)
+    np.fill_diagonal(squared, np.inf)
+    same = np.where(codes[:, None] == codes, 0.0, -np.inf)
+    loss = logsumexp(-squared, axis=1) - logsumexp(same - squared, axis=1)
+    assert np.exp(-squared[7]).max() < 1e-30 and loss[7] > 1
+    assert nca_loss(X, codes, np.eye(3)) == pytest.approx(loss.mean(), rel=1e-12)
+    gradient = _gradient(X, codes, np.eye(3))
+    numeric = approx_fprime(np.eye(3).ravel(), lambda flat: nca_loss(X, codes, flat.reshape(3, 3)), 1e-7)
+    np.testing.assert_allclose(gradient.ravel(), numeric, atol=1e-5)
 
 
 def test_loss_by_hand():

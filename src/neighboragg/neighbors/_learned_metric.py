@@ -1,5 +1,7 @@
 """A linear map in which neighbors share their class: neighborhood components analysis on mini-batches."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from neighboragg._threads import ONE_THREAD
@@ -8,8 +10,12 @@ from neighboragg._typing import FloatArray, IntArray
 __all__ = ["default_rank", "learn_metric"]
 
 # exp of less than this adds nothing, but denormal numbers slow every later step down many times.
-NEGLIGIBLE = np.float32(-50.0)
+NEGLIGIBLE = -80.0
+# A row without a neighbor of this similarity is far from all: what adds nothing elsewhere would count there.
+SMALLEST_SIMILARITY = 1e-20
 CACHE_ROWS = 128
+# Classes with fewer rows are worked on together.
+FEW_ROWS = 64
 # In units of the median row; squares of what is farther would drown all else.
 LARGEST_REACH = 1e4
 # The map is divided by the spread, and must stay finite.
@@ -57,7 +63,7 @@ def learn_metric(
     -----
     Minimizes the mean of −log Σ_{j: y_j = y_i} p_ij with p_ij ∝ exp(−‖A'x_i − A'x_j‖²), j ≠ i, over the rows
     of a batch, with its closed-form gradient. Full-batch implementations cost O(n²) a step; this one costs
-    O(`batch_size`²).
+    O(`batch_size`²), in time and in memory.
 
     References
     ----------
@@ -98,9 +104,8 @@ def learn_metric(
 
 def nca_loss(X: FloatArray, codes: IntArray, components: FloatArray) -> float:
     """Mean negative log probability that a row's stochastic neighbor shares its class."""
-    mapped = X @ components
-    probabilities = _neighbor_probabilities(mapped, _squared_norms(mapped), slice(0, len(X)))
-    agreement = (probabilities * (codes[:, None] == codes)).sum(axis=1)
+    similar = _similarities(X @ components)
+    agreement = (similar * (codes[:, None] == codes)).sum(axis=1) / similar.sum(axis=1)
     return float(-np.log(agreement[agreement > 0]).sum() / len(X))
 
 
@@ -140,44 +145,72 @@ def _principal_axes(centered: FloatArray, rank: int) -> FloatArray:
     return np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :rank]
 
 
-def _squared_norms(mapped: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("nr,nr->n", mapped, mapped))
+def _similarities(mapped: FloatArray) -> FloatArray:
+    """exp(−‖x_i − x_j‖²) for every pair of rows, in a unit of its own for each row i; 0 of a row with itself.
 
-
-def _neighbor_probabilities(mapped: FloatArray, norms: FloatArray, rows: slice) -> FloatArray:
-    """p_ij: probability that row i, one of `rows`, picks row j as its neighbor."""
-    logits: FloatArray = (2 * mapped[rows]) @ mapped.T
-    logits -= norms  # the term constant in a row cancels in its softmax
-    own = np.arange(len(logits)), np.arange(len(mapped))[rows]
-    logits[own] = -np.inf
-    logits -= logits.max(axis=1, keepdims=True)
-    np.maximum(logits, NEGLIGIBLE, out=logits)
-    np.exp(logits, out=logits)
-    logits[own] = 0
-    logits /= logits.sum(axis=1, keepdims=True)
-    return logits
+    Of most pairs it is taken once and stands in both rows, as the unit is then the same.
+    """
+    n = len(mapped)
+    norms, ones = (mapped**2).sum(axis=1, keepdims=True), np.ones((n, 1), mapped.dtype)
+    left, right = np.hstack([2 * mapped, -norms, -ones]), np.hstack([mapped, ones, norms])
+    similar = np.empty((n, n), mapped.dtype)
+    for start in range(0, n, CACHE_ROWS):  # so many that they stay in cache
+        rows, after = slice(start, start + CACHE_ROWS), slice(start + CACHE_ROWS, n)
+        exponents = left[rows] @ right[start:].T
+        np.clip(exponents, NEGLIGIBLE, 0, out=exponents)  # rounding may have made it positive
+        np.exp(exponents, out=similar[rows, start:])
+        similar[after, rows] = similar[rows, after].T
+    np.fill_diagonal(similar, 0)
+    far = np.flatnonzero(similar.max(axis=1) < SMALLEST_SIMILARITY)
+    if len(far):
+        exponents = left[far] @ right.T
+        exponents[np.arange(len(far)), far] = -np.inf
+        exponents -= exponents.max(axis=1, keepdims=True)
+        similar[far] = np.exp(np.maximum(exponents, NEGLIGIBLE))
+        similar[far, far] = 0
+    return similar
 
 
 def _gradient(X: FloatArray, codes: IntArray, components: FloatArray) -> FloatArray:
-    """Gradient of :func:`nca_loss` in the map, some rows at a time so that they stay in cache."""
+    """Gradient of :func:`nca_loss` in the map.
+
+    With p_ij the probability that row i picks row j, the weight of a squared distance in the loss is (posterior given
+    agreement) − (prior): w_ij = p_ij [y_i = y_j] / Σ_{k: y_k = y_i} p_ik − p_ij. Similarities s_ij need not be divided
+    by their sums to p_ij: a product with [x, 1] gives Σ_j s_ij x_j and Σ_j s_ij, whose ratio is the mean.
+    """
+    order = np.argsort(codes, kind="stable")
+    X, codes = X[order], codes[order]
     mapped = X @ components
-    norms = _squared_norms(mapped)
-    pull = np.zeros_like(mapped)
-    received = np.zeros_like(norms)
-    for start in range(0, len(X), CACHE_ROWS):
-        rows = slice(start, start + CACHE_ROWS)
-        probabilities = _neighbor_probabilities(mapped, norms, rows)
-        # Weight of each squared distance in the loss: (posterior given agreement) − (prior). Both are
-        # distributions over j, so that the weights of a row add up to nothing.
-        weights = probabilities * (codes[rows, None] == codes)
-        agreement = weights.sum(axis=1, keepdims=True)
-        lonely = agreement[:, 0] <= 0
-        agreement[lonely] = 1
-        weights /= agreement
-        weights -= probabilities
-        weights[lonely] = 0
-        received += weights.sum(axis=0)
-        pull[rows] -= weights @ mapped
-        pull -= weights.T @ mapped[rows]
-    pull += received[:, None] * mapped
+    similar = _similarities(mapped)
+    beside = np.hstack([mapped, np.ones((len(mapped), 1), mapped.dtype)])
+    # Σ_j w_ij [x_j, 1] less Σ_j p_ij [x_j, 1], and the same over i, from pairs of one class.
+    given, received = np.zeros_like(beside), np.zeros_like(beside)
+    for rows in _classes_together(codes):
+        near = similar[rows, rows]
+        if codes[rows][0] != codes[rows][-1]:
+            near = near * (codes[rows, None] == codes[rows]).astype(near.dtype)
+        given[rows] = near @ beside[rows]
+        share = _inverse(given[rows, -1:])
+        given[rows] *= share
+        received[rows] = near.T @ (beside[rows] * share)
+    everywhere = similar @ beside
+    # A row without another of its class has no part in it: its posterior would be of nothing.
+    share = given[:, -1:] * _inverse(everywhere[:, -1:])
+    given -= everywhere * share
+    received -= similar.T @ (beside * share)
+    pull = received[:, -1:] * mapped - received[:, :-1] - given[:, :-1]
     return np.asarray(2 / len(X) * (X.T @ pull), dtype=X.dtype)
+
+
+def _classes_together(codes: IntArray) -> Iterator[slice]:
+    """Slices of whole classes, each of them large or a few small ones, for codes in ascending order."""
+    first = 0
+    for end in (*(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)):
+        if end - first >= FEW_ROWS or end == len(codes):
+            yield slice(first, end)
+            first = end
+
+
+def _inverse(sums: FloatArray) -> FloatArray:
+    """1 / sum, and 0 of nothing."""
+    return np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)
