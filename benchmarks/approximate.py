@@ -26,10 +26,12 @@ from neighboragg.datasets import load_dataset
 from neighboragg.exceptions import RecallWarning
 from neighboragg.methods import NeighborAgg
 from neighboragg.metrics import auroc, average_precision_error
+from neighboragg.neighbors import kernel_in_use
 
 N_VAL, N_TEST, N_TRAINING = 2000, 5000, 20_000
 K, RECALLS, SEED = 20, (0.9, 0.95, 0.99), 0
 LARGEST_GRAPH = 300_000
+SEARCHES = 5
 
 
 class Problem(NamedTuple):
@@ -66,10 +68,10 @@ def fashion(n: int, d: int, n_classes: int) -> Problem:
 
 SHAPES: list[tuple[Callable[[int, int, int], Problem], int, int, int]] = [
     (on_a_surface, 200_000, 16, 2),
-    (normal, 200_000, 16, 2),
-    (on_a_surface, 100_000, 128, 10),
-    (fashion, 60_000, 64, 10),
     (on_a_surface, 1_000_000, 8, 2),
+    (normal, 200_000, 16, 2),
+    (fashion, 60_000, 64, 10),
+    (on_a_surface, 100_000, 128, 10),
 ]
 
 
@@ -104,7 +106,9 @@ def measure(problem: Problem, n: int) -> list[dict[str, Any]]:
                 )
             )
         index = method.indexes_["features"]
-        search_seconds, (distances, _) = cpu(lambda index=index: index.kneighbors(X[test]))
+        # The fastest of several, as others only ever slow one down.
+        searches = [cpu(lambda index=index: index.kneighbors(X[test])) for _ in range(SEARCHES)]
+        search_seconds, distances = min(seconds for seconds, _ in searches), searches[0][1][0]
         trust = method.score_samples(X[test], P_test)
         if algorithm == "exact":
             exact_trust, last = trust, distances[:, :, -1:]
@@ -112,7 +116,7 @@ def measure(problem: Problem, n: int) -> list[dict[str, Any]]:
         rows.append(
             {
                 "data": problem.name, "rows": n, "features": X.shape[1], "classes": len(model.classes_),
-                "algorithm": algorithm, "recall_asked": recall,
+                "kernel": kernel_in_use().name, "algorithm": algorithm, "recall_asked": recall,
                 "classes_with_index": int((index.algorithm_ != "exact").sum()),
                 "not_reached": len(caught) > 0,
                 "fit_seconds": round(fit_seconds, 2),
@@ -138,7 +142,7 @@ def main() -> None:
     for number in chosen:
         make, n, d, n_classes = SHAPES[number]
         results += measure(make(n, d, n_classes), n)
-    save("approximate", results, SEED)
+        save("approximate", results, SEED)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from weakref import WeakKeyDictionary
 
@@ -76,7 +77,7 @@ class Approximation(Stored):
             breadth[c], recall[c], interval[c] = tuning
         return cls(n_neighbors, algorithm, breadth, recall, interval)
 
-    @property
+    @cached_property
     def is_exact(self) -> bool:
         """Whether no class has an index."""
         return bool((self.algorithm == EXACT).all())

@@ -208,31 +208,43 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
     ) -> tuple[FloatArray, IntArray]:
         shape = (len(queries), len(self.classes_), k)
         distances, indices = np.empty(shape), np.empty(shape, dtype=np.int64)
-        reference = self._reference
-        hidden = None if excluded is None else reference.positions_of(excluded)
+        hidden = None if excluded is None else self._reference.positions_of(excluded)
         if not self._approximation.is_exact and k <= self._approximation.n_neighbors:
-            approximately = search_for(
-                reference, self._approximation, n_threads(self.n_jobs), type(self).__name__
-            )
+            self._search_approximately(queries, hidden, distances, indices)
+        elif self.device is not None:
+            self._search_on_device(queries, hidden, distances, indices)
+        else:
+            self._search_exactly(queries, hidden, distances, indices)
+        return self._as_asked(distances), indices
 
-            def work_approximately(batch: slice) -> None:
-                own = None if hidden is None else hidden[batch]
-                approximately(queries[batch], own, distances[batch], indices[batch])
+    def _search_approximately(
+        self, queries: FloatArray, hidden: IntArray | None, distances: FloatArray, indices: IntArray
+    ) -> None:
+        search = search_for(self._reference, self._approximation, n_threads(self.n_jobs), type(self).__name__)
 
-            self._in_batches(work_approximately, len(queries))
-            return self._as_asked(distances), indices
-        if self.device is not None:
-            table = table_on(reference, self.device, type(self).__name__)
-            for batch in self._batches(len(queries), 1):
-                own = None if hidden is None else hidden[batch]
-                part = distances[batch], indices[batch]
-                search_with_numpy(reference, queries[batch], own, *part, multiply=table.product)
-            return self._as_asked(distances), indices
-        kernel = kernel_in_use()
-        library = kernel.library if can_search(reference, k) else None
+        def work(batch: slice) -> None:
+            own = None if hidden is None else hidden[batch]
+            search(queries[batch], own, distances[batch], indices[batch])
+
+        self._in_batches(work, len(queries))
+
+    def _search_on_device(
+        self, queries: FloatArray, hidden: IntArray | None, distances: FloatArray, indices: IntArray
+    ) -> None:
+        table = table_on(self._reference, self.device, type(self).__name__)
+        for batch in self._batches(len(queries), 1):
+            own = None if hidden is None else hidden[batch]
+            part = distances[batch], indices[batch]
+            search_with_numpy(self._reference, queries[batch], own, *part, multiply=table.product)
+
+    def _search_exactly(
+        self, queries: FloatArray, hidden: IntArray | None, distances: FloatArray, indices: IntArray
+    ) -> None:
+        kernel, reference = kernel_in_use(), self._reference
+        library = kernel.library if can_search(reference, distances.shape[2]) else None
         if library is not None and len(queries) == 1:
             search_compiled(library, reference, queries, hidden, distances, indices)
-            return self._as_asked(distances), indices
+            return
         search = search_with_numpy if library is None else partial(search_compiled, library)
 
         def work(batch: slice) -> None:
@@ -246,7 +258,6 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
             # Jobs are threads of ours, each with a product of its own; those of the product itself would compete.
             with ONE_THREAD:
                 self._in_batches(work, len(queries))
-        return self._as_asked(distances), indices
 
     def _as_asked(self, distances: FloatArray) -> FloatArray:
         """Distances in the metric; those found are Euclidean."""
