@@ -64,7 +64,7 @@ def approximate() -> str:
         if not exact and row["classes_with_index"] < row["classes"]:
             name += f": exact in {row['classes'] - row['classes_with_index']} classes"
         found = [f"{row[key]:.4f}" for key in ("recall_limit", "recall_estimated", "recall_measured")]
-        change = [f"{row[key]:.1g}" for key in ("trust_mean_difference", "trust_largest_difference")]
+        change = [f"{row[key]:.2g}" for key in ("trust_mean_difference", "trust_largest_difference")]
         lines.append(
             f"| {shape} | {name} | {row['fit_seconds']:.1f} | {row['search_microseconds']:,.0f} | "
             + " | ".join(

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
-from _record import save
+from _record import RESULTS, read, save
 from neighboragg.datasets import load_dataset
 from neighboragg.exceptions import RecallWarning
 from neighboragg.methods import NeighborAgg
@@ -86,7 +86,7 @@ def cpu(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, result
 
 
-def measure(problem: Problem, n: int) -> list[dict[str, Any]]:
+def measure(problem: Problem, n: int, algorithms: list[str]) -> list[dict[str, Any]]:
     X, y, (val, test) = problem.X, problem.y, (slice(n, n + N_VAL), slice(n + N_VAL, None))
     model = LogisticRegression(max_iter=1000).fit(X[:N_TRAINING, problem.seen], y[:N_TRAINING])
     P = model.predict_proba(X[n:, problem.seen])
@@ -95,6 +95,8 @@ def measure(problem: Problem, n: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     exact_trust, last = np.empty(0), np.empty(0)
     for algorithm, recall in settings(n):
+        if algorithm not in algorithms:
+            continue
         method = NeighborAgg(
             n_neighbors=K, effort="fast", learned_metric=False, algorithm=algorithm, recall=recall
         )
@@ -134,15 +136,25 @@ def measure(problem: Problem, n: int) -> list[dict[str, Any]]:
     return rows
 
 
+def which(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What a result is of; a later one takes its place."""
+    return tuple(row[key] for key in ("data", "rows", "features", "classes", "algorithm", "recall_asked"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shapes", type=int, nargs="*", default=range(len(SHAPES)), help="which, from 0")
-    chosen = parser.parse_args().shapes
-    results: list[dict[str, Any]] = []
-    for number in chosen:
+    parser.add_argument(
+        "--algorithms", nargs="*", default=["exact", "hnsw", "ivf", "auto"], help="exact among them"
+    )
+    args = parser.parse_args()
+    results = {
+        which(row): row for row in (read("approximate") if (RESULTS / "approximate.json").exists() else [])
+    }
+    for number in args.shapes:
         make, n, d, n_classes = SHAPES[number]
-        results += measure(make(n, d, n_classes), n)
-        save("approximate", results, SEED)
+        results |= {which(row): row for row in measure(make(n, d, n_classes), n, args.algorithms)}
+        save("approximate", list(results.values()), SEED)
 
 
 if __name__ == "__main__":

@@ -214,7 +214,9 @@ def approximate(
     queries = reference.rows[_held_apart(reference)]
     indexes = _build(reference, kind, large, n_threads, owner)
     with ThreadPoolExecutor(n_threads) as pool:
-        tunings = pool.map(lambda c: indexes[c].tune(queries, n_neighbors, recall), large)
+        tunings = pool.map(
+            lambda c: indexes[c].tune(queries, n_neighbors, recall, cheaply=algorithm == AUTO), large
+        )
         tuned = dict(zip(large, tunings, strict=True))
     missed = [c for c in large if tuned[c].interval[0] < recall]
     for c in large:

@@ -61,8 +61,8 @@ class ClassIndex:
         if self._n_held:
             self._index.add(self._single(self._rows[self._places[-self._n_held :]]))
 
-    def tune(self, queries: FloatArray, k: int, recall: float) -> Tuning:
-        """Search ever more widely until the recall is surely reached, or no wider search is worth it.
+    def tune(self, queries: FloatArray, k: int, recall: float, *, cheaply: bool) -> Tuning:
+        """Search ever more widely until the recall is surely reached, or as widely as may be.
 
         Parameters
         ----------
@@ -71,10 +71,14 @@ class ClassIndex:
         k : int
         recall : float
             Reached if the lower confidence limit is.
+        cheaply : bool
+            Only as widely as may take less than half the time of the exact search.
         """
         rows = self._rows[self._built_of]
         exact = exact_search(Reference(rows, np.zeros(len(rows), dtype=np.int64), 1), queries, k)[0][:, 0]
         most = self._index.largest_breadth
+        if cheaply:
+            most = max(1, min(most, self._cheap_breadth()))
         breadth = min(self._index.first_breadth(k + MORE_CANDIDATES), most)
         while True:
             shares = shares_found(self.nearest(queries, k, k, None, breadth)[0], exact)
@@ -98,8 +102,16 @@ class ClassIndex:
         """Whether a search of the lists takes less than half as long as the exact one, by the rows they read."""
         if not isinstance(self._index, Lists):
             return False
+        # More than on average, as lists that are read often are long.
         n_read = self._index.n_read(self._single(queries), breadth)
         return CLEARLY * (self._index.n_lists + READING_COST * n_read) < len(self._rows)
+
+    def _cheap_breadth(self) -> int:
+        """The number of lists beyond which a search is not clearly cheaper, if all are of the same length."""
+        if not isinstance(self._index, Lists):
+            return 0
+        n, n_lists = len(self._rows), self._index.n_lists
+        return int((n / CLEARLY - n_lists) / READING_COST * n_lists / n)
 
     def _single(self, rows: FloatArray) -> FloatArray:
         return np.ascontiguousarray(to_single(self._frame.scaled(rows)))
