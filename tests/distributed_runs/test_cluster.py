@@ -6,12 +6,13 @@ import subprocess
 import sys
 
 import cloudpickle
+import dask
 import distributed
 import numpy as np
 import pandas as pd
 import pytest
 
-from neighboragg.distributed import PartsFailedError
+from neighboragg.distributed import PartsFailedError, score
 from neighboragg.exceptions import NeighborAggError
 
 pytestmark = pytest.mark.slow
@@ -70,6 +71,42 @@ def test_a_part_that_kills_every_worker_says_what_to_do(scored, cut_into, cluste
         "Hint: give the workers more memory (memory_limit of a LocalCluster, --memory-limit of dask worker), fewer "
         "threads each, or smaller parts (part_rows, --part-rows)."
     ) in str(caught.value)
+
+
+def test_a_worker_out_of_memory_says_which_setting_to_change(model_file, new_rows, tmp_path):
+    path = tmp_path / "long.parquet"
+    rows = new_rows.assign(document="x" * 3_000_000)  # 900 MB in memory, next to nothing on disk
+    rows.to_parquet(path, row_group_size=10)
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, memory_limit="600 MB", dashboard_address=":0"
+        ) as local,
+        distributed.Client(local) as client,
+        pytest.raises(PartsFailedError) as caught,
+    ):
+        score(model_file, path, tmp_path / "scored", keep=["document"], part_rows=300, client=client)
+    assert (
+        f"{path}, rows 0 to 299: The worker died each of the 2 times that it was tried. Mostly that is for lack of "
+        "memory.\nHint: give the workers more memory (memory_limit of a LocalCluster, --memory-limit of dask worker), "
+        "fewer threads each, or smaller parts (part_rows, --part-rows)."
+    ) in str(caught.value)
+
+
+def test_workers_that_take_no_more_tasks_for_lack_of_memory_are_not_waited_for(
+    scored, cut_into, monkeypatch, model
+):
+    monkeypatch.setattr("neighboragg.distributed._executor.GONE_SECONDS", 0.5)
+    monkeypatch.setattr("neighboragg.distributed._executor.LOOK_SECONDS", 0.1)
+    folder = cut_into(100)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, memory_limit="50 MB", dashboard_address=":0"
+        ) as local,
+        distributed.Client(local) as client,
+        pytest.raises(NeighborAggError, match=r"have been gone or paused for 0\.5 s[^$]*memory_limit"),
+    ):
+        scored(folder, client=client, model=model)
 
 
 KILLED = """
@@ -131,6 +168,6 @@ def test_workers_that_are_gone_for_good_are_not_waited_for(scored, cut_into, mon
         with pytest.raises(NeighborAggError) as caught:
             scored(folder, client=client, model=model, part_rows=10, progress=remove_workers)
     assert str(caught.value).startswith(
-        "All workers of the cluster have been gone for 0.5 s; what they did is kept. Mostly that is for lack of memory."
+        "All workers of the cluster have been gone or paused for 0.5 s; what they did is kept. Mostly that is for lack "
     )
     assert list((tmp_path / "scored").glob("part-*.parquet"))

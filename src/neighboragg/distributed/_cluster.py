@@ -11,6 +11,8 @@ from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 __all__ = ["connect"]
 
 CONNECT_SECONDS = 20
+# What Dask does besides work, many times a second, takes a share of every core; a busy machine has none to spare.
+QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms"}
 
 
 @contextmanager
@@ -43,7 +45,9 @@ def connect(cluster: str | None, *, n_workers: int | None = None, memory: str = 
         return
     distributed = import_extra("distributed", extra="dask", purpose=PURPOSE)
     if cluster == "local":
+        dask = import_extra("dask", extra="dask", purpose=PURPOSE)
         with (
+            dask.config.set(QUIET),
             distributed.LocalCluster(
                 n_workers=n_workers, threads_per_worker=1, memory_limit=memory, dashboard_address=":0"
             ) as local,

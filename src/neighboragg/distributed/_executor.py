@@ -93,7 +93,7 @@ class OnDask:
                 self.client.cancel([held, *futures], force=True)
 
     def _as_completed(self, done: Any) -> Iterator[Any]:
-        """Futures as they are done; raises where workers were there and have been gone for long."""
+        """Futures as they are done; raises where workers were there and have been gone or paused for long."""
         last_seen: float | None = None
         next_look = 0.0
         while not done.is_empty():
@@ -104,12 +104,13 @@ class OnDask:
             if (now := time.monotonic()) < next_look:
                 continue
             next_look = now + LOOK_SECONDS
-            if self.client.scheduler_info()["workers"]:
+            workers = self.client.scheduler_info()["workers"].values()
+            if any(map(_works, workers)) or (workers and last_seen is None):
                 last_seen = now
             elif last_seen is not None and now - last_seen > GONE_SECONDS:
                 raise NeighborAggError(
-                    f"All workers of the cluster have been gone for {GONE_SECONDS:g} s; what they did is kept. Mostly "
-                    f"that is for lack of memory.\n{MORE_MEMORY}\nThen run the same again."
+                    f"All workers of the cluster have been gone or paused for {GONE_SECONDS:g} s; what they did is "
+                    f"kept. Mostly that is for lack of memory.\n{MORE_MEMORY}\nThen run the same again."
                 )
 
 
@@ -123,6 +124,12 @@ def executor_for(client: Any, n_jobs: int | None) -> Executor:
             "Hint: Client('tcp://…') for a cluster that is running, Client() for one on this machine."
         )
     return OnDask(client)
+
+
+def _works(worker: dict[str, Any]) -> bool:
+    """Whether a worker takes tasks, or has one: with little memory left it takes no more, perhaps for good."""
+    executing = worker.get("metrics", {}).get("task_counts", {}).get("executing", 0)
+    return worker.get("status") != "paused" or bool(executing)
 
 
 def _same(work: Any) -> Any:

@@ -84,6 +84,9 @@ class WritePart:
             table = self.work(part)
             fitted = any(issubclass(warning.category, FittedRowsWarning) for warning in heard[n_before:])
         self.folder.write_part(part, table, self.fingerprint)
+        del table
+        # Arrow keeps what it has freed, and Dask pauses a worker for that.
+        import_extra("pyarrow", extra="dask", purpose=PURPOSE).default_memory_pool().release_unused()
         return fitted
 
 
