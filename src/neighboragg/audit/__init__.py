@@ -5,8 +5,9 @@ from neighboragg.audit._audit import audit
 from neighboragg.audit._correct import Correction, correct
 from neighboragg.audit._files import AuditFiles
 from neighboragg.audit._findings import Finding
+from neighboragg.audit._large import LargeAudit, audit_files
 from neighboragg.audit._result import Audit
 
-__all__ = ["Audit", "AuditFiles", "Correction", "Finding", "audit", "correct"]
+__all__ = ["Audit", "AuditFiles", "Correction", "Finding", "LargeAudit", "audit", "audit_files", "correct"]
 
 _publish(globals())

@@ -15,7 +15,7 @@ from neighboragg.mislabel import MislabelResult
 from neighboragg.review import ReviewSet, save_review_set
 from neighboragg.tables import ColumnRole, Table, describe_roles, escape_formula, staged_files
 
-__all__ = ["Audit"]
+__all__ = ["Audit", "write_csv"]
 
 N_SHOWN = 5
 
@@ -150,8 +150,8 @@ class Audit:
         files.check(self.table.name, overwrite=overwrite)
         files.check_decisions(self.review_set)
         with staged_files() as stage:
-            _write_csv(self.to_frame(), stage(files.flagged))
-            _write_csv(self.findings_frame(), stage(files.findings))
+            write_csv(self.to_frame(), stage(files.flagged))
+            write_csv(self.findings_frame(), stage(files.findings))
             save_review_set(stage(files.review), self.review_set)
             _draw(self.result, stage(files.plot))
         return files
@@ -180,7 +180,7 @@ class Audit:
         return [f"  {counts[i]:,} × {str(pairs[i, 0])!r} → {str(pairs[i, 1])!r}" for i in ranked]
 
 
-def _write_csv(frame: Any, path: Path) -> None:
+def write_csv(frame: Any, path: Path) -> None:
     """A CSV file that is likely to be opened in a spreadsheet, which must not run what it finds there."""
     safe = frame.map(escape_formula).set_axis([escape_formula(name) for name in frame.columns], axis=1)
     safe.to_csv(path, index=False)

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from neighboragg.audit import Audit, AuditFiles
+from neighboragg.audit import Audit, AuditFiles, audit_files
 from neighboragg.audit import audit as run_audit
 from neighboragg.cli._options import CacheFolder, Encoding, LabelColumn, Overwrite, Separator, names_of
 from neighboragg.cli._progress import progress_bar
+from neighboragg.distributed import connect
 from neighboragg.exceptions import InvalidParameterError, TrustWarning
 
 __all__ = ["audit"]
@@ -23,7 +24,8 @@ def audit(
         Path,
         typer.Argument(
             help="Table with a label column (CSV, JSON lines, Parquet, Feather or Excel), or a folder of pictures "
-            "with a folder for each class."
+            "with a folder for each class. Parquet files larger than memory: a folder of them, a pattern in quotes, or "
+            "a file with --sample-rows or --cluster."
         ),
     ],
     label: LabelColumn = None,
@@ -97,6 +99,24 @@ def audit(
     n_random: Annotated[
         int, typer.Option(min=0, help="Rows not flagged to review too, for the errors left.")
     ] = 50,
+    sample_rows: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Read Parquet files part by part, and judge all rows against this many drawn at random; 50,000 for a "
+            "folder or a pattern.",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Read Parquet files on a Dask cluster: 'local' for processes on this machine, or tcp://host:port of "
+            "a scheduler."
+        ),
+    ] = None,
+    part_rows: Annotated[
+        int, typer.Option(min=1, help="Most rows of Parquet files in memory at a time, for each process.")
+    ] = 65_536,
     force: Annotated[
         bool, typer.Option("--force", help="Flag labels even if what is given says nothing about them.")
     ] = False,
@@ -107,6 +127,46 @@ def audit(
     overwrite: Overwrite = False,
 ) -> None:
     """Find suspicious labels: ranked, with the suggested label and the reasons."""
+    if sample_rows is not None or cluster is not None or _holds_parquet(file):
+        _refuse_for_large_files(
+            {
+                "--text": text,
+                "--embeddings": embeddings,
+                "--proba": proba,
+                "--classes": classes or None,
+                "--image": image,
+                "--encoder": encoder,
+                "--split": split,
+                "--budget": budget,
+                "--sample": sample,
+                "--force": force or None,
+            }
+        )
+        if label is None:
+            raise InvalidParameterError(
+                "A table needs the name of its label column.\nHint: --label name, or label= in Python."
+            )
+        console = Console()
+        with connect(cluster) as client, progress_bar(console) as progress:
+            large = audit_files(
+                str(file),
+                output,
+                label=label,
+                flag=_rule(None, false_alarms),
+                columns=names_of(columns) or None,
+                exclude=names_of(exclude),
+                keep=names_of(keep),
+                sample_rows=sample_rows or 50_000,
+                client=client,
+                part_rows=part_rows,
+                n_jobs=jobs,
+                random_state=seed,
+                overwrite=overwrite,
+                progress=progress,
+            )
+        said = f"{large.summary()}\n\nFlagged rows: {large.flagged}\nAll rows:     {large.judged.path}"
+        console.print(said, soft_wrap=True, markup=False, highlight=False)
+        return
     AuditFiles(output).check(str(file), overwrite=overwrite)
     if encoder is not None and "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # an encoder of one's own lies beside the data, not in a package
@@ -142,6 +202,22 @@ def audit(
     for warning in caught:
         console.print(f"Warning: {warning.message}", style="bold yellow", soft_wrap=True, markup=False)
     console.print(_report(found, files, file, image), soft_wrap=True, markup=False, highlight=False)
+
+
+def _holds_parquet(file: Path) -> bool:
+    """Whether it is a folder of Parquet files, or a pattern for files."""
+    if file.is_dir():
+        return any(path.suffix.lower() in (".parquet", ".pq") for path in file.rglob("*"))
+    return "*" in str(file) and not file.exists()
+
+
+def _refuse_for_large_files(given: dict[str, Any]) -> None:
+    """Raise if an option is given that needs all rows in memory."""
+    if named := [name for name, value in given.items() if value is not None]:
+        raise InvalidParameterError(
+            f"{named[0]} needs all rows in memory, so not for Parquet files that are read part by part.\n"
+            "Hint: leave it out; or pass one file, without --sample-rows and --cluster."
+        )
 
 
 def _rule(budget: int | None, false_alarms: float | None) -> Any:

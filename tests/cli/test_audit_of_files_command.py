@@ -1,0 +1,77 @@
+"""`neighboragg audit` of Parquet files that are read part by part."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from typer.testing import CliRunner
+
+from neighboragg import find_mislabeled
+from neighboragg.cli._app import app
+from neighboragg.datasets import add_label_noise
+
+
+@pytest.fixture
+def files(tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X.columns = ["sepal length", "sepal width", "petal length", "petal width"]
+    noisy = add_label_noise(np.array(["setosa", "versicolor", "virginica"])[y], rate=0.05, random_state=0)
+    frame = X.assign(species=noisy.y, number=[f"p{i}" for i in range(150)])
+    (tmp_path / "iris").mkdir()
+    frame[:60].to_parquet(tmp_path / "iris" / "0.parquet")
+    frame[60:].to_parquet(tmp_path / "iris" / "1.parquet")
+    return tmp_path, frame
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.mark.slow
+def test_a_folder_and_a_pattern_are_judged_like_a_table(files):
+    folder, frame = files
+    expected = find_mislabeled(frame.drop(columns=["species", "number"]), frame["species"])
+    flagged = expected.ranking[expected.mask[expected.ranking]]
+    for i, source in enumerate((folder / "iris", folder / "iris" / "*.parquet")):
+        output = folder / f"{i}.csv"
+        done = run("audit", source, "--label", "species", "-o", output, "--part-rows", 40)
+        assert done.exit_code == 0, done.output
+        assert f"{len(flagged)} labels flagged" in done.output
+        listed = pd.read_csv(output)
+        assert listed["row"].tolist() == flagged.tolist()
+        assert listed["suggested"].tolist() == expected.suggested[flagged].tolist()
+        assert listed["number"].tolist() == frame["number"].iloc[flagged].tolist()
+        judged = pd.concat(
+            [pd.read_parquet(file) for file in sorted((folder / f"{i}.judged").glob("*.parquet"))]
+        )
+        np.testing.assert_array_equal(judged["score"], expected.scores)
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same(files):
+    folder, _ = files
+    for name, options in {
+        "alone": ["--sample-rows", 90],
+        "cluster": ["--sample-rows", 90, "--cluster", "local"],
+    }.items():
+        done = run("audit", folder / "iris", "--label", "species", "-o", folder / f"{name}.csv", *options)
+        assert done.exit_code == 0, done.output
+    assert (folder / "alone.csv").read_bytes() == (folder / "cluster.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--label", "species", "--budget", "5"], "--budget needs all rows in memory"),
+        (["--label", "kind"], "There is no column 'kind' in "),
+        ([], "A table needs the name of its label column."),
+        (["--label", "species", "-o", "out.txt"], "must end in .csv"),
+    ],
+)
+def test_refusals(files, options, message, monkeypatch):
+    folder, _ = files
+    monkeypatch.chdir(folder)
+    done = run("audit", folder / "iris", *options)
+    assert done.exit_code != 0
+    assert message in str(done.exception)
+    assert sorted(path.name for path in folder.iterdir()) == ["iris"]
