@@ -172,7 +172,7 @@ class ApproximateSearch:
         return distances, ids
 
 
-# Indexes live as long as the rows they are of. They are not saved with them: faiss does not check what it reads.
+# Indexes live as long as the rows they are of. They are not saved: faiss trusts the files it reads.
 _searches: "WeakKeyDictionary[Reference, ApproximateSearch]" = WeakKeyDictionary()
 _building = Lock()
 
