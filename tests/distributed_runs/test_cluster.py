@@ -63,6 +63,14 @@ def test_workers_that_are_killed_change_nothing(scored, cut_into, cluster, deadl
     pd.testing.assert_frame_equal(together, scored(folder), check_exact=True)
 
 
+def test_a_large_model_object_is_sent_without_a_warning(scored, cut_into, cluster, deadly):
+    large = deadly(0)
+    large.padding = np.arange(2_000_000)
+    folder = cut_into(100)
+    together = scored(folder, "cluster", client=cluster, model=large)
+    pd.testing.assert_frame_equal(together, scored(folder), check_exact=True)
+
+
 def test_a_part_that_kills_every_worker_says_what_to_do(scored, cut_into, cluster, deadly):
     with pytest.raises(PartsFailedError) as caught:
         scored(cut_into(), part_rows=300, client=cluster, model=deadly(4))

@@ -70,9 +70,12 @@ class OnDask:
     def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Outcome]:
         """An outcome for each item, as they are done."""
         distributed = import_extra("distributed", extra="dask", purpose=PURPOSE)
+        dask = import_extra("dask", extra="dask", purpose=PURPOSE)
         run = token_hex(8)
-        # A task of its own, not scattered data: if every worker that has it dies, it is made again.
-        held = self.client.submit(_same, work, key=f"neighboragg-work-{run}")
+        # A task of its own, not scattered data: if every worker that has it dies, it is made again. It is sent once, so
+        # that a large one is no mistake to be warned of.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            held = self.client.submit(_same, work, key=f"neighboragg-work-{run}")
         futures = {
             self.client.submit(_attempted, held, item, key=f"neighboragg-part-{run}-{i}"): item
             for i, item in enumerate(items)
