@@ -23,9 +23,22 @@ def latency() -> str:
     return "\n".join(lines)
 
 
-def growth() -> str:
-    """CPU seconds and memory as one axis doubles, with the exponent."""
-    rows = read("growth")
+def one_query() -> str:
+    """The search for one row, beside reading the reference rows once."""
+    rows = read("one_query")
+    shape = f"{rows[0]['rows']:,} × {rows[0]['features']}, {rows[0]['classes']} classes"
+    return "\n".join(
+        [
+            f"| {shape} | ms | over matrix times vector |",
+            "| --- | --- | --- |",
+            *(f"| {row['call']} | {row['ms']:.2f} | {row['over_reading']:.2f} × |" for row in rows),
+        ]
+    )
+
+
+def growth(results: str = "growth") -> str:
+    """CPU seconds and memory as one axis grows, with the exponent."""
+    rows = read(results)
     lines = []
     for axis in dict.fromkeys(row["axis"] for row in rows):
         sizes = list(dict.fromkeys(row["size"] for row in rows if row["axis"] == axis))
@@ -41,6 +54,11 @@ def growth() -> str:
             lines.append(f"| {call} | " + " | ".join(cells) + f" | {shown} |")
         lines.append("")
     return "\n".join(lines).rstrip()
+
+
+def growth_large() -> str:
+    """The same up to a million rows."""
+    return growth("growth_large")
 
 
 def many_classes() -> str:
@@ -59,7 +77,7 @@ def many_classes() -> str:
 
 def _cell(row: dict[str, Any] | None) -> str:
     if row is None:
-        return ""
+        return "not run"
     if not row["done"]:
         return "not finished"
     return f"{row['cpu_seconds']:.2f}, {row['extra_memory_mib']:,.0f}"
