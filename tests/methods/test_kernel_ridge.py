@@ -12,7 +12,7 @@ from neighboragg.methods._kernel_ridge import (
     as_probabilities,
     distances_between,
     fit_kernel_ridge,
-    laplace_kernel,
+    kernel,
     learn_gradient_map,
 )
 
@@ -21,6 +21,7 @@ X = RNG.normal(size=(90, 3))
 CODES = (X[:, 0] + 0.3 * RNG.normal(size=90) > 0).astype(int) + (X[:, 1] > 1)
 JUDGED = np.arange(60, 90)
 NOBODY = np.full(90, -1)
+OPINIONS = ["kernel", "smooth kernel", "forest", "extra trees", "boosting"]
 
 
 def fit(n_landmarks=90, X=X, codes=CODES):
@@ -29,10 +30,8 @@ def fit(n_landmarks=90, X=X, codes=CODES):
 
 def ridge_of(model):
     """The ridge that was chosen, from its definition of the coefficients."""
-    near = laplace_kernel(model.space.apply(X), model.landmarks, model.width)
-    among = laplace_kernel(model.landmarks, model.landmarks, model.width) + JITTER * np.eye(
-        len(model.landmarks)
-    )
+    near = kernel(model.space.apply(X), model.landmarks, model.width)
+    among = kernel(model.landmarks, model.landmarks, model.width) + JITTER * np.eye(len(model.landmarks))
     target = np.eye(3)[CODES] - model.prior
     solved = [np.linalg.solve(near.T @ near + ridge * among, near.T @ target) for ridge in RIDGES]
     gaps = [np.abs(near @ (candidate - model.coefficients)).max() for candidate in solved]
@@ -82,6 +81,34 @@ def test_in_blocks(monkeypatch):
     other, again = fit(40)
     np.testing.assert_allclose(again, said, atol=1e-9)
     np.testing.assert_allclose(other.predict_proba(X, NOBODY), model.predict_proba(X, NOBODY), atol=1e-9)
+
+
+def test_kernel_by_hand():
+    distances = np.linalg.norm(X[:5, None] - X, axis=2)
+    for power in (1.0, 2.0):
+        expected = np.exp(-((distances / 0.7) ** power))
+        np.testing.assert_allclose(kernel(X[:5], X, 0.7, power), expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("power", [1.0, 2.0])
+def test_the_width_is_the_best_on_judged_rows(power):
+    def loss_and_width(widths):
+        model, said = fit_kernel_ridge(
+            X,
+            CODES,
+            3,
+            JUDGED,
+            space=LinearMap.scaling(X),
+            n_landmarks=40,
+            seed=0,
+            power=power,
+            widths=widths,
+        )
+        np.testing.assert_allclose(model.predict_proba(X[JUDGED], CODES[JUDGED]), said, atol=1e-6)
+        return ((said - np.eye(3)[CODES[JUDGED]]) ** 2).sum(), model.width
+
+    alone = [loss_and_width([width]) for width in (0.02, 0.5, 30.0)]
+    assert loss_and_width([0.02, 0.5, 30.0])[1] == min(alone)[1]
 
 
 def test_distances():
@@ -139,8 +166,8 @@ class TestInThePool:
     def test_all_of_them(self, tmp_path):
         P = np.full((90, 3), 1 / 3)
         method = NeighborAgg(effort="best").fit(X, CODES, proba_val=P)
-        assert method.aggregator_.expert_names_[-4:] == ["kernel", "forest", "extra trees", "boosting"]
-        assert list(method.explain(X[:1], P[:1]).opinions) == ["kernel", "forest", "extra trees", "boosting"]
+        assert method.aggregator_.expert_names_[-5:] == OPINIONS
+        assert list(method.explain(X[:1], P[:1]).opinions) == OPINIONS
         method.save(tmp_path / "best")
         again = neighboragg.load(tmp_path / "best").predict_trust(X, P)
         np.testing.assert_array_equal(again, method.predict_trust(X, P))

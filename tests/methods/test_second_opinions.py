@@ -1,5 +1,7 @@
 """Second opinions are honest: never asked about rows they were fitted to."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
@@ -137,12 +139,87 @@ def test_a_single_row_or_class(estimator):
     assert np.isfinite(method.predict_trust(X[:5], P[:5, :2] * 1.5)).all()
 
 
+class TestBoosting:
+    HELD_OUT: ClassVar = {
+        "X": X[:160],
+        "y": y[:160],
+        "X_val": X[160:],
+        "y_val": y[160:],
+        "proba_val": P[160:],
+    }
+
+    def test_is_the_mean_of_three(self):
+        method, _ = opinion_of("boosting")
+        (opinion,) = method.opinions_
+        members = [
+            member.ask(rows if axes is None else np.c_[rows, rows @ axes]).proba
+            for rows in [X[:50]]
+            for member, axes in opinion.members
+        ]
+        np.testing.assert_allclose(opinion.ask(X[:50]).proba, np.mean(members, axis=0))
+        assert [axes is None for _, axes in opinion.members] == [True, True, False]
+        assert (members[0] != members[1]).any()
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("shared", [True, False])
+    def test_is_not_asked_about_what_it_has_seen(self, shared):
+        method, said = opinion_of("boosting", **({} if shared else self.HELD_OUT))
+        (opinion,) = method.opinions_
+        _, asked = method.aggregator_.seen_
+        assert len(said.proba) == len(asked)
+        assert (said.proba.argmax(axis=1) == asked).mean() < 0.5
+        # In the end it has seen all.
+        assert (opinion.ask(X).proba.argmax(axis=1) == y).mean() > 0.9
+
+    def test_learns_axes_that_no_column_has(self):
+        """Classes that differ in the sum of all columns, of which each alone knows next to nothing."""
+        rng = np.random.default_rng(2)
+        rows = rng.normal(size=(700, 12))
+        labels = (rows.sum(axis=1) > 0).astype(int)
+        data = {"X_val": rows[300:500], "y_val": labels[300:500], "proba_val": np.full((200, 2), 0.5)}
+        method = NeighborAgg(n_neighbors=2, second_opinions=["boosting"]).fit(
+            rows[:300], labels[:300], **data
+        )
+        (opinion,) = method.opinions_
+        right = [
+            (
+                member.ask(rows[500:] if axes is None else np.c_[rows[500:], rows[500:] @ axes]).proba.argmax(
+                    1
+                )
+                == labels[500:]
+            ).mean()
+            for member, axes in opinion.members
+        ]
+        assert right[2] > max(right[:2]) + 0.05
+
+    @pytest.mark.parametrize("columns", [slice(0, 1), slice(0, 4)], ids=["one column", "one class"])
+    def test_nothing_to_learn_axes_from(self, columns):
+        rows, labels = X[:60, columns], y[:60] * (columns.stop == 1)
+        method = NeighborAgg(second_opinions=["boosting", "smooth kernel"], n_neighbors=2)
+        method.fit(rows, labels, proba_val=P[:60], classes=[0, 1, 2])
+        assert np.isfinite(method.predict_trust(rows, P[:60])).all()
+        assert all(axes is None for _, axes in method.opinions_[0].members)
+
+
+def test_neighbors_at_best_effort():
+    """Asked for by number they are as many as that, and the paper's network has its own."""
+    method = NeighborAgg(second_opinions=None, effort="best").fit(X, y, proba_val=P)
+    assert method.kneighbors(X[:1])[0].shape == (1, 3, 50)
+    assert [name for name in method.aggregator_.expert_names_ if "features" in name] == [
+        "1 nearest (features)",
+        "12 nearest (features)",
+        "50 nearest (features)",
+    ]
+    fewer = NeighborAgg(second_opinions=None, effort="best", n_neighbors=3).fit(X, y, proba_val=P)
+    assert fewer.kneighbors(X[:1])[0].shape == (1, 3, 3)
+
+
 def test_not_a_classifier_with_probabilities():
     with pytest.raises(InvalidParameterError) as caught:
         opinion_of(RidgeClassifier())
     assert str(caught.value) == (
-        "Second opinion 0 of NeighborAgg must be a classifier with predict_proba, or one of 'kernel', 'forest', "
-        "'extra trees', 'boosting'. Got RidgeClassifier() instead."
+        "Second opinion 0 of NeighborAgg must be a classifier with predict_proba, or one of 'kernel', 'smooth "
+        "kernel', 'forest', 'extra trees', 'boosting'. Got RidgeClassifier() instead."
     )
 
 

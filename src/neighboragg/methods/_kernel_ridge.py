@@ -1,8 +1,9 @@
 """Kernel ridge classification on landmarks: one factorization for all ridges, leave-one-out in closed form."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 from scipy.linalg import eigh
@@ -64,8 +65,8 @@ class KernelRidge(Stored):
     ----------
     space : LinearMap
         From rows to the space whose distances matter.
-    width : float
-        w of the Laplace kernel exp(−r / w).
+    width, power : float
+        w and p of the kernel exp(−(r / w)^p): 1 is Laplace's, 2 Gauss's.
     landmarks : ndarray of shape (m, d)
         Rows of fit, mapped, which the kernel compares with.
     prior : ndarray of shape (C,)
@@ -81,6 +82,7 @@ class KernelRidge(Stored):
     prior: FloatArray
     coefficients: FloatArray
     root: FloatArray
+    power: float = 1.0
 
     def predict_proba(self, X: FloatArray, own_codes: IntArray | None = None) -> FloatArray:
         """Probabilities, shape (n, C); `own_codes` has the class of a row of fit, which is left out, else -1."""
@@ -88,7 +90,7 @@ class KernelRidge(Stored):
         with ONE_THREAD:
             for rows in _blocks(X, len(self.landmarks), len(self.prior)):
                 mapped = self.space.apply(X[rows])
-                near = laplace_kernel(mapped, self.landmarks, self.width, self._squared_lengths)
+                near = kernel(mapped, self.landmarks, self.width, self.power, self._squared_lengths)
                 found = near @ self.coefficients
                 if own_codes is not None and (own := own_codes[rows] >= 0).any():
                     leverage = ((near[own] @ self.root) ** 2).sum(axis=1)
@@ -112,6 +114,8 @@ def fit_kernel_ridge(
     space: LinearMap,
     n_landmarks: int,
     seed: int,
+    power: float = 1.0,
+    widths: Sequence[float] = (1.0,),
 ) -> tuple[KernelRidge, FloatArray]:
     """Fit on all rows; return the classifier, and what it says of the `judged` rows without themselves.
 
@@ -122,12 +126,16 @@ def fit_kernel_ridge(
         Class of each row.
     n_classes : int
     judged : ndarray of int
-        Rows whose leave-one-out Brier score chooses the ridge.
+        Rows whose leave-one-out Brier score chooses the ridge and the width.
     space : LinearMap
     n_landmarks : int
         Rows that stand for all in the kernel; with as many as there are rows, nothing is left out.
     seed : int
         Of the choice of landmarks.
+    power : float, default=1.0
+        Of the distance in the kernel.
+    widths : sequence of float, default=(1.0,)
+        Of the kernel, in units of the median distance between landmarks.
 
     Returns
     -------
@@ -139,38 +147,37 @@ def fit_kernel_ridge(
     With similarities K (n × m) to the landmarks and L (m × m) among them, the answers are
     K (K'K + ridge · L)⁻¹ K'Y for labels Y of 0 and 1 less their shares. The generalized eigenvectors of K'K and L
     solve it for every ridge at once, and give the leverages h with which the answer f_i to a row becomes
-    (f_i − h_i y_i) / (1 − h_i) without that row. The kernel is as wide as the median distance to a landmark.
+    (f_i − h_i y_i) / (1 − h_i) without that row.
     """
     prior = np.bincount(codes, minlength=n_classes) / len(codes)
     chosen = np.random.default_rng(seed).permutation(len(X))[:n_landmarks]
-    with ONE_THREAD:
-        landmarks = space.apply(X[chosen])
-        width = float(np.median(distances_between(landmarks, landmarks))) or 1.0
+    target = one_hot(codes[judged], prior)
+
+    def fitted(width: float) -> tuple[float, FloatArray, KernelRidge]:
+        """Loss of the best ridge, its answers on judged rows, and the classifier."""
         gram, pull = np.zeros((len(chosen), len(chosen))), np.zeros((len(chosen), n_classes))
         for rows in _blocks(X, len(chosen), n_classes):
-            near = laplace_kernel(space.apply(X[rows]), landmarks, width)
+            near = kernel(space.apply(X[rows]), landmarks, width, power)
             gram += near.T @ near
             pull += near.T @ one_hot(codes[rows], prior)
-        among = laplace_kernel(landmarks, landmarks, width) + JITTER * np.eye(len(chosen))
+        among = kernel(landmarks, landmarks, width, power) + JITTER * np.eye(len(chosen))
         values, vectors = eigh(gram, among)
         values, pull = np.maximum(values, 0), vectors.T @ pull
-        basis = laplace_kernel(space.apply(X[judged]), landmarks, width) @ vectors
-        target, squares = one_hot(codes[judged], prior), basis**2
-        least, best, shrinkage = np.inf, target, values
+        basis = kernel(space.apply(X[judged]), landmarks, width, power) @ vectors
+        least, best, shrinkage, squares = np.inf, target, values, basis**2
         for ridge in RIDGES:
             factor = 1 / (values + ridge)
             answer = without_itself(basis @ (pull * factor[:, None]), squares @ factor, target)
             loss = float(((answer - target) ** 2).sum())
             if loss < least:
                 least, best, shrinkage = loss, answer, factor
-        model = KernelRidge(
-            space,
-            width,
-            landmarks,
-            prior,
-            vectors @ (pull * shrinkage[:, None]),
-            vectors * np.sqrt(shrinkage),
-        )
+        coefficients, root = vectors @ (pull * shrinkage[:, None]), vectors * np.sqrt(shrinkage)
+        return least, best, KernelRidge(space, width, landmarks, prior, coefficients, root, power)
+
+    with ONE_THREAD:
+        landmarks = space.apply(X[chosen])
+        median = float(np.median(distances_between(landmarks, landmarks))) or 1.0
+        _, best, model = min((fitted(median * width) for width in widths), key=itemgetter(0))
     return model, as_probabilities(prior + best)
 
 
@@ -201,7 +208,7 @@ def learn_gradient_map(X: FloatArray, codes: IntArray, n_classes: int, *, seed: 
 
 def _root_of_gradients(model: KernelRidge, rows: FloatArray) -> FloatArray:
     """Root of the mean outer product of the gradients at mapped rows, of unit mean variance."""
-    near = laplace_kernel(rows, model.landmarks, model.width) / distances_between(rows, model.landmarks)
+    near = kernel(rows, model.landmarks, model.width) / distances_between(rows, model.landmarks)
     outer = np.zeros((rows.shape[1], rows.shape[1]))
     for coefficients in model.coefficients.T:
         weight = near * coefficients
@@ -219,13 +226,15 @@ def principal_axes(rows: FloatArray, n_axes: int) -> FloatArray:
     return np.asarray(np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][:n_axes].T)
 
 
-def laplace_kernel(
-    A: FloatArray, B: FloatArray, width: float, lengths_of_b: FloatArray | None = None
+def kernel(
+    A: FloatArray, B: FloatArray, width: float, power: float = 1.0, lengths_of_b: FloatArray | None = None
 ) -> FloatArray:
-    """exp(−r / width) for every pair of rows."""
+    """exp(−(r / width)^power) for every pair of rows."""
     exponents = distances_between(A, B, lengths_of_b)
-    exponents /= -width
-    return np.exp(exponents, out=exponents)
+    exponents /= width
+    if power != 1:
+        exponents **= power
+    return np.exp(np.negative(exponents, out=exponents), out=exponents)
 
 
 def distances_between(A: FloatArray, B: FloatArray, lengths_of_b: FloatArray | None = None) -> FloatArray:

@@ -17,7 +17,12 @@ from neighboragg.methods._base import FitData
 from neighboragg.methods._explanation import Explanation
 from neighboragg.methods._familiarity import Familiarity, discounted, strangeness
 from neighboragg.methods._reference_search import ReferenceSearch
-from neighboragg.methods._second_opinions import KERNEL, fit_second_opinion, resolve_opinions
+from neighboragg.methods._second_opinions import (
+    EFFORTS,
+    fit_second_opinion,
+    learns_a_map,
+    resolve_opinions,
+)
 from neighboragg.neighbors import dense_rows, learn_metric
 from neighboragg.persistence import require
 
@@ -40,16 +45,17 @@ class NeighborAgg(ReferenceSearch):
     aggregator : {"pool", "network"} or Aggregator, default="pool"
         "pool": a log-linear opinion pool, the best score; "network": the paper's.
     n_neighbors : int, default=None
-        Neighbors per class. None takes the aggregator's own: 20 for the pool, 5 for the network.
+        Neighbors per class. None takes the aggregator's own: 20 for the pool (50 at best effort), 5 for the network.
     learned_metric : bool, default=True
         Look for neighbors in a learned linear map of the features too, if the aggregator uses it.
     effort : {"fast", "balanced", "best"}, default="balanced"
         Computation that goes into second opinions of ours, which join the pool. "fast": none. "balanced": a kernel
-        classifier, for half the cost of the rest again. "best": a kernel classifier with twice the landmarks, a random
-        forest, extremely randomized trees and gradient boosting, for several times the cost.
+        classifier, for half the cost of the rest again. "best": a kernel classifier with twice the landmarks, another
+        in the learned metric, a random forest, extremely randomized trees, three gradient boostings in the mean, and 50
+        neighbors per class, for many times the cost.
     second_opinions : "auto", None or list, default="auto"
         Whose log-probabilities join the pool. "auto": those that `effort` stands for. A list takes their place: of
-        classifiers, and of "kernel", "forest", "extra trees" and "boosting". None: nobody's.
+        classifiers, and of "kernel", "smooth kernel", "forest", "extra trees" and "boosting". None: nobody's.
     density_filter : float, default=0.0
         Share of each class to drop from the reference rows, those with the largest distance to their 10th
         neighbor in the class.
@@ -311,9 +317,6 @@ class NeighborAgg(ReferenceSearch):
     def _fit(self, data: FitData) -> None:
         owner = type(self).__name__
         self.aggregator_ = self._resolve_aggregator()
-        k = self.aggregator_.default_n_neighbors
-        if self.n_neighbors is not None:
-            k = check_integer(self.n_neighbors, "n_neighbors", owner, minimum=1)
         share = check_real(self.density_filter, "density_filter", owner, low=0, high=1, closed="left")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if share and data.streamed:
@@ -325,10 +328,12 @@ class NeighborAgg(ReferenceSearch):
             self.second_opinions, effort=self.effort, random_state=seed, n_jobs=self.n_jobs
         )
         opinions = opinions if self.aggregator_.uses_opinions else []
-        learns_a_map = bool(self._views_with_a_metric(data)) or any(name == KERNEL for name, _ in opinions)
-        judged = self._judged_rows(data, seed, learns_a_map)
+        mapped = bool(self._views_with_a_metric(data)) or any(
+            learns_a_map(opinion) for _, opinion in opinions
+        )
+        judged = self._judged_rows(data, seed, mapped)
         self.components_ = self._learn_components(data, judged, seed)
-        exclude = self._index_reference(data, np.flatnonzero(keep), k)[judged]
+        exclude = self._index_reference(data, np.flatnonzero(keep), self._resolve_n_neighbors())[judged]
         fitted = [fit_second_opinion(name, estimator, data, judged) for name, estimator in opinions]
         self.opinions_ = [opinion for opinion, _ in fitted]
         strange, shares = np.empty(len(judged)), data.class_shares()
@@ -399,6 +404,12 @@ class NeighborAgg(ReferenceSearch):
             }
         return self._search(X, exclude)
 
+    def _resolve_n_neighbors(self) -> int:
+        if self.n_neighbors is not None:
+            return check_integer(self.n_neighbors, "n_neighbors", type(self).__name__, minimum=1)
+        of_effort = EFFORTS[self.effort].n_neighbors if self.aggregator_.uses_opinions else None
+        return of_effort or self.aggregator_.default_n_neighbors
+
     def _resolve_aggregator(self) -> Aggregator:
         if isinstance(self.aggregator, Aggregator):
             return clone(self.aggregator)
@@ -422,14 +433,14 @@ class NeighborAgg(ReferenceSearch):
         """The metric of each view that is expected to be best: the learned one, where there is one."""
         return tuple(learned(view) if view in self.components_ else view for view in self.views_)
 
-    def _judged_rows(self, data: FitData, seed: int, learns_a_map: bool) -> IntArray:
+    def _judged_rows(self, data: FitData, seed: int, mapped: bool) -> IntArray:
         """Validation rows to fit the aggregator on.
 
         The pool has a handful of weights, which more than some thousand rows do not move. Where validation rows
         are training rows too, those shown to a learned map are left out: it looks better on them than on others.
         """
         n = most = len(data.X_val)
-        if data.shared and learns_a_map and n >= 4:
+        if data.shared and mapped and n >= 4:
             most = n // 2
         if self.aggregator_.indexes_validation:
             most = min(most, MOST_JUDGED, max(1, MOST_JUDGED_VALUES // data.n_classes))

@@ -1,5 +1,6 @@
 """Second opinions: other classifiers, fitted so that what they say of validation rows is honest."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -18,17 +19,19 @@ from neighboragg.crossfit import cross_fit, fit_out_of_bag, spread_columns
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData
 from neighboragg.methods._kernel_ridge import KernelRidge, LinearMap, fit_kernel_ridge, learn_gradient_map
+from neighboragg.neighbors import learn_metric
 from neighboragg.persistence import Stored
 
-__all__ = ["EFFORTS", "KERNEL", "SecondOpinion", "fit_second_opinion", "resolve_opinions"]
+__all__ = ["EFFORTS", "SecondOpinion", "fit_second_opinion", "learns_a_map", "resolve_opinions"]
 
 
 @dataclass(frozen=True)
 class Effort:
-    """Which second opinions are asked for, and how many rows stand for all in the kernel."""
+    """Which second opinions are asked for, how many rows stand for all in the kernel, and neighbors of the pool."""
 
     opinions: tuple[str, ...]
     n_landmarks: int = 500
+    n_neighbors: int | None = None
 
 
 KERNEL = "kernel"
@@ -36,9 +39,15 @@ KERNEL = "kernel"
 EFFORTS = {
     "fast": Effort(()),
     "balanced": Effort((KERNEL,)),
-    "best": Effort((KERNEL, "forest", "extra trees", "boosting"), n_landmarks=1000),
+    "best": Effort(
+        (KERNEL, "smooth kernel", "forest", "extra trees", "boosting"), n_landmarks=1000, n_neighbors=50
+    ),
 }
 NAMES = EFFORTS["best"].opinions
+# Widths of the smooth kernel, in units of the median distance between landmarks, which need not be many.
+SMOOTH_WIDTHS, SMOOTH_LANDMARKS = (0.3, 0.5, 0.8), 700
+# Of its columns, what a boosted tree may split on, so that ensembles of them differ.
+SOME_COLUMNS = 1 / 3
 # Votes of exactly zero are common in a forest, and a kernel may answer less than that: neither must veto a class.
 # Boosting is smooth.
 KERNEL_FLOOR, VOTE_FLOOR, SMOOTH_FLOOR = 2e-2, 1e-2, 1e-4
@@ -88,6 +97,25 @@ class KernelOpinion(Stored):
         return Opinion(self.model.predict_proba(X, own_codes), KERNEL_FLOOR)
 
 
+@dataclass(frozen=True)
+class AverageOpinion(Stored):
+    """The mean of what several classifiers say, each of rows as they are or with more columns beside them.
+
+    Parameters
+    ----------
+    name : str
+    members : tuple of (ClassifierOpinion, ndarray of shape (n_features, n_axes) or None)
+        Each classifier, and the map from rows to the columns it sees beside theirs.
+    """
+
+    name: str
+    members: tuple[tuple[ClassifierOpinion, FloatArray | None], ...]
+
+    def ask(self, X: FloatArray, left_out: IntArray | None = None) -> Opinion:
+        """Their opinion on rows; those of fit are not left out."""
+        return _mean_opinion([member.ask(_beside(X, axes), left_out) for member, axes in self.members])
+
+
 def resolve_opinions(
     second_opinions: str | Sequence[Any] | None, *, effort: str, random_state: int, n_jobs: int | None
 ) -> list[tuple[str, Any]]:
@@ -102,9 +130,10 @@ def resolve_opinions(
         second_opinions = EFFORTS[effort].opinions
     ours = {
         KERNEL: Kernel(EFFORTS[effort].n_landmarks, random_state),
+        "smooth kernel": SmoothKernel(random_state),
         "forest": RandomForestClassifier(random_state=random_state, n_jobs=n_jobs),
         "extra trees": ExtraTreesClassifier(bootstrap=True, random_state=random_state, n_jobs=n_jobs),
-        "boosting": HistGradientBoostingClassifier(early_stopping=False, random_state=random_state),
+        "boosting": Boosting(random_state),
     }
     named: list[tuple[str, Any]] = []
     for position, wanted in enumerate(second_opinions or ()):
@@ -134,26 +163,75 @@ def _checked(estimator: Any, position: int) -> Any:
     return clone(estimator)
 
 
+class OwnOpinion(ABC):
+    """Settings of an opinion of ours that is learned with a map of the rows."""
+
+    @abstractmethod
+    def fit(self, name: str, data: FitData, judged: IntArray) -> tuple[SecondOpinion, Opinion]:
+        """Fit on training and validation rows, the map only on those that are not judged."""
+
+
 @dataclass(frozen=True)
-class Kernel:
-    """Settings of the kernel's opinion."""
+class Kernel(OwnOpinion):
+    """A Laplace kernel in a metric learned from its own gradients."""
 
     n_landmarks: int
     seed: int
 
     def fit(self, name: str, data: FitData, judged: IntArray) -> tuple[KernelOpinion, Opinion]:
-        """Fit on training and validation rows, the map only on those that are not judged."""
-        X, codes = data.all_rows()
-        rows = np.setdiff1d(np.arange(len(data.X)), judged) if data.shared else np.arange(len(data.X))
-        if len(np.unique(data.codes[rows])) > 1:
-            space = learn_gradient_map(data.X[rows], data.codes[rows], data.n_classes, seed=self.seed)
+        """Fit; the validation rows leave themselves out."""
+        X, codes = _not_judged(data, judged)
+        if len(np.unique(codes)) > 1:
+            space = learn_gradient_map(X, codes, data.n_classes, seed=self.seed)
         else:
-            space = LinearMap.scaling(X)
-        at = judged + len(codes) - len(data.codes_val)
-        model, proba = fit_kernel_ridge(
-            X, codes, data.n_classes, at, space=space, n_landmarks=self.n_landmarks, seed=self.seed
+            space = LinearMap.scaling(data.all_rows()[0])
+        return _fit_kernel(name, data, judged, space=space, n_landmarks=self.n_landmarks, seed=self.seed)
+
+
+@dataclass(frozen=True)
+class SmoothKernel(OwnOpinion):
+    """A Gaussian kernel in the metric that neighbors are looked for in."""
+
+    seed: int
+
+    def fit(self, name: str, data: FitData, judged: IntArray) -> tuple[KernelOpinion, Opinion]:
+        """Fit; the validation rows leave themselves out."""
+        axes = _learned_axes(data, judged, self.seed)
+        # Rows are first brought to a common size, which the axes were not learned for.
+        space = LinearMap.scaling(data.all_rows()[0])
+        if axes is not None:
+            space = space.followed_by(axes * space.spread)
+        return _fit_kernel(
+            name,
+            data,
+            judged,
+            space=space,
+            n_landmarks=SMOOTH_LANDMARKS,
+            seed=self.seed,
+            power=2.0,
+            widths=SMOOTH_WIDTHS,
         )
-        return KernelOpinion(name, model, codes), Opinion(proba, KERNEL_FLOOR)
+
+
+@dataclass(frozen=True)
+class Boosting(OwnOpinion):
+    """Three boosted ensembles: of all columns, of some at each split, and of some of these and the learned axes."""
+
+    seed: int
+
+    def fit(self, name: str, data: FitData, judged: IntArray) -> tuple[AverageOpinion, Opinion]:
+        """Fit each twice: what is said of validation rows was learned without them."""
+        axes = _learned_axes(data, judged, self.seed)
+        members: list[tuple[ClassifierOpinion, FloatArray | None]] = []
+        said: list[Opinion] = []
+        for max_features, columns in ((1.0, None), (SOME_COLUMNS, None), (SOME_COLUMNS, axes)):
+            boosted = HistGradientBoostingClassifier(
+                early_stopping=False, max_features=max_features, random_state=self.seed
+            )
+            member, opinion = _fit_held_out(name, boosted, _with_columns(data, columns), judged)
+            members.append((member, columns))
+            said.append(opinion)
+        return AverageOpinion(name, tuple(members)), _mean_opinion(said)
 
 
 def fit_second_opinion(
@@ -161,14 +239,62 @@ def fit_second_opinion(
 ) -> tuple[SecondOpinion, Opinion]:
     """Fit one classifier; return it with its out-of-sample opinion on those of the validation rows that are judged.
 
-    In the end all are fitted on training and validation rows. The kernel is asked without the row, bagged ensembles
-    out of bag, any other classifier after a fit on the training rows only; where those are the validation rows too, out
+    In the end all are fitted on training and validation rows. Kernels are asked without the row, bagged ensembles out
+    of bag, any other classifier after a fit on the training rows only; where those are the validation rows too, out
     of fold.
     """
-    if isinstance(estimator, Kernel):
+    if learns_a_map(estimator):
         return estimator.fit(name, data, judged)
-    if _votes_out_of_bag(estimator):
-        return _fit_out_of_bag(name, estimator, data, judged)
+    fit = _fit_out_of_bag if _votes_out_of_bag(estimator) else _fit_held_out
+    return fit(name, estimator, data, judged)
+
+
+def learns_a_map(estimator: Any) -> bool:
+    """Whether it learns a map of the rows, and so must not be judged on the rows it has learned it from."""
+    return isinstance(estimator, OwnOpinion)
+
+
+def _not_judged(data: FitData, judged: IntArray) -> tuple[FloatArray, IntArray]:
+    """Training rows that are not judged, and their classes."""
+    if not data.shared:
+        return data.X, data.codes
+    rows = np.setdiff1d(np.arange(len(data.X)), judged)
+    return data.X[rows], data.codes[rows]
+
+
+def _learned_axes(data: FitData, judged: IntArray, seed: int) -> FloatArray | None:
+    """The learned metric of rows that are not judged, where there is anything to learn."""
+    X, codes = _not_judged(data, judged)
+    if X.shape[1] < 2 or len(np.unique(codes)) < 2:
+        return None
+    return learn_metric(X, codes, random_state=seed)
+
+
+def _with_columns(data: FitData, axes: FloatArray | None) -> FitData:
+    """The same rows with more columns; still the very same array where training rows vouch for themselves."""
+    X = _beside(data.X, axes)
+    return replace(data, X=X, X_val=X if data.shared else _beside(data.X_val, axes))
+
+
+def _beside(X: FloatArray, axes: FloatArray | None) -> FloatArray:
+    """Rows, and beside them their columns along the axes."""
+    return X if axes is None else np.concatenate([X, _limited(_limited(X) @ axes)], axis=1)
+
+
+def _mean_opinion(said: Sequence[Opinion]) -> Opinion:
+    return Opinion(np.mean([opinion.proba for opinion in said], axis=0), said[0].floor)
+
+
+def _fit_kernel(name: str, data: FitData, judged: IntArray, **settings: Any) -> tuple[KernelOpinion, Opinion]:
+    X, codes = data.all_rows()
+    at = judged + len(codes) - len(data.codes_val)
+    model, proba = fit_kernel_ridge(X, codes, data.n_classes, at, **settings)
+    return KernelOpinion(name, model, codes), Opinion(proba, KERNEL_FLOOR)
+
+
+def _fit_held_out(
+    name: str, estimator: Any, data: FitData, judged: IntArray
+) -> tuple[ClassifierOpinion, Opinion]:
     opinion = ClassifierOpinion(name, _fitted(estimator, *data.all_rows()), SMOOTH_FLOOR, data.n_classes)
     if data.shared:
         return opinion, Opinion(_out_of_fold(estimator, data)[judged], SMOOTH_FLOOR)
