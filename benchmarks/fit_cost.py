@@ -76,6 +76,7 @@ def against_forest(name: str, X: Any, y: Any) -> list[dict[str, Any]]:
                 "score_cpu_seconds": float(score),
                 "fit_ratio": float(fit_ratio),
                 "score_ratio": float(score_ratio),
+                "rounds": ROUNDS,
             }
         )
     return rows

@@ -63,6 +63,14 @@ def test_means_over_all_cells(rows):
     assert Comparison(rows[0], ["letter"], ["RF"], ["Pool"]).means().rows[0][1] == "85.00"
 
 
+def test_fewer_splits_than_others_are_told(rows):
+    fewer = [row for row in rows[0] if row["method"] == "Confidence" or row["seed"] < 2]
+    comparison = Comparison(fewer, SETS, BASES, ("Confidence", "Pool", "TCP"))
+    names = ["Confidence", "Pool (2 of 3 seeds)", "TCP"]
+    assert [line[0] for line in comparison.means().rows] == names
+    assert all([line[0] for line in grid.rows] == names for grid in comparison.by_base())
+
+
 def test_differences_are_paired_with_an_interval(rows):
     grid = Comparison(rows[0], SETS, BASES, ("Confidence", "Pool")).gains("Pool")
     assert grid.title == "Pool: paired gain, 95% bootstrap interval over data sets and their splits"

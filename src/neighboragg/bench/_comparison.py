@@ -62,9 +62,16 @@ class Comparison(Results):
         grids = []
         for base in self.bases:
             lines = [
-                [method, *(self._cell(values, (name, base, method, m)) for name in self.sets for m in METRICS.values())]
+                [
+                    self._named(method),
+                    *(
+                        self._cell(values, (name, base, method, m))
+                        for name in self.sets
+                        for m in METRICS.values()
+                    ),
+                ]
                 for method in self._detailed()
-            ]  # fmt: skip
+            ]
             seeds = len({row["seed"] for row in self.rows if row["base"] == base})
             title = f"{base}: mean (standard deviation) over {seeds} seeds"
             grids.append(Grid(title + (", [paper's mean]" if self.printed else ""), header, lines))
@@ -74,7 +81,7 @@ class Comparison(Results):
         """Means over all cells and splits, and calibration."""
         keys = ("auroc", "ap_success", "ap_error", "aurc", "augrc", "ece")
         lines = [
-            [method, *(_mean([100 * row[key] for row in self._select(method)]) for key in keys)]
+            [self._named(method), *(_mean([100 * row[key] for row in self._select(method)]) for key in keys)]
             for method in self.methods
         ]
         title = f"Mean over {', '.join(self.sets)} × {', '.join(self.bases)}"
@@ -106,6 +113,12 @@ class Comparison(Results):
         pandas = import_extra("pandas", extra="cli", purpose="A data frame of results")
         chosen = [row for method in self.methods for row in self._select(method)]
         return pandas.DataFrame([{key: row[key] for key in row if key != "machine"} for row in chosen])
+
+    def _named(self, method: str) -> str:
+        """The method, and how many splits it was measured on where others were on more."""
+        of_method = {name: {row["seed"] for row in self._select(name)} for name in self.methods}
+        n, most = len(of_method[method]), max(map(len, of_method.values()))
+        return f"{method} ({n} of {most} seeds)" if 0 < n < most else method
 
     def _detailed(self) -> Sequence[str]:
         return self.methods if self.detailed is None else self.detailed
