@@ -96,8 +96,7 @@ def test_the_model_in_memory(files, fitted, digits, frozen, tmp_path):
     X, y = digits
     source, validation = files(100)
     path = fitted(source, validation)
-    method = NeighborAgg(memory="1 GB")
-    alone = TrustedClassifier(frozen, method).fit(X[:600], y[:600], X_val=X[600:800], y_val=y[600:800])
+    alone = TrustedClassifier(frozen).fit(X[:600], y[:600], X_val=X[600:800], y_val=y[600:800])
     same_answers(path, alone, X[800:])
     found = neighboragg.load(path).kneighbors(X[800:820], 3)
     for ours, theirs in zip(found, alone.kneighbors(X[800:820], 3), strict=True):
@@ -109,7 +108,7 @@ def test_the_model_in_memory_of_few_rows(files, fitted, digits, rows):
     X, y = digits
     source, validation = files(100, frame=rows[:200])
     classifier = FrozenEstimator(GaussianNB().fit(X[:200], y[:200]))
-    model = TrustedClassifier(classifier, NeighborAgg(memory="1 GB", effort="fast", learned_metric=False))
+    model = TrustedClassifier(classifier, NeighborAgg(effort="fast", learned_metric=False))
     path = fitted(source, validation, model=model)
     same_answers(path, model.fit(X[:200], y[:200], X_val=X[600:800], y_val=y[600:800]), X[800:])
 
@@ -118,7 +117,7 @@ def test_the_model_in_memory_of_few_rows(files, fitted, digits, rows):
 def test_out_of_fold_evidence_is_that_in_memory(files, fitted, digits):
     X, y = digits
     source, _ = files(100)
-    model = TrustedClassifier(GaussianNB(), NeighborAgg(memory="1 GB"), cv=3)
+    model = TrustedClassifier(GaussianNB(), cv=3)
     path = fitted(source, None, model=model)
     same_answers(path, model.fit(X[:600], y[:600]), X[800:])
 
@@ -228,7 +227,7 @@ def test_columns_of_vectors(fitted, tmp_path, digits):
             pyarrow.table({"vector": list(X[part]), "digit": y[part]}), tmp_path / f"{name}.parquet"
         )
     classifier = FrozenEstimator(GaussianNB().fit(X[:600], y[:600]))
-    model = TrustedClassifier(classifier, NeighborAgg(memory="1 GB"), features="passthrough")
+    model = TrustedClassifier(classifier, features="passthrough")
     path = fitted(tmp_path / "train.parquet", tmp_path / "val.parquet", model=model)
     same_answers(path, model.fit(X[:600], y[:600], X_val=X[600:800], y_val=y[600:800]), X[800:])
 
