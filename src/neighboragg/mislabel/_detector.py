@@ -3,7 +3,7 @@
 import sys
 import warnings
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -54,6 +54,8 @@ __all__ = ["MislabelDetector"]
 
 # Score of a label by the noise model, beside the scores by trust alone.
 ODDS = "odds"
+# Up to so many rows neighbors are looked for in learned maps too.
+MOST_ROWS_FOR_METRIC = 100_000
 
 
 class MislabelDetector(Savable, BaseEstimator):
@@ -88,9 +90,9 @@ class MislabelDetector(Savable, BaseEstimator):
         logistic regression on their words.
     boosting : bool, default=False
         Ask histogram gradient boosting out of fold as well, if own models are asked. Slow.
-    learned_metric : bool, default=False
-        Look for neighbors in linear maps too, learned out of fold so that neighbors share their label. Slow; gains most
-        where distances say little.
+    learned_metric : bool or "auto", default="auto"
+        Look for neighbors in linear maps too, learned out of fold so that neighbors share their label; gains most where
+        distances say little. "auto" does so for at most 100,000 rows, as it doubles the memory.
     cv : int, default=5
         Folds, stratified, with groups whole; as many as groups if those are fewer.
     n_neighbors : int, default=20
@@ -121,10 +123,11 @@ class MislabelDetector(Savable, BaseEstimator):
     Notes
     -----
     *Evidence*, all out of sample: given probabilities, own models, distances to the nearest 1, 5 and 20 rows of
-    each class, and the labels of the 20 nearest rows. A log-linear pool turns it into trust t_c in every class.
+    each class, and the labels of the 20 nearest rows; both also in a learned metric. A log-linear pool turns it into
+    trust t_c in every class.
     As labels are noisy, a second pass weights every row by t_y / max_c t_c: in the own models, the votes and the
     pool; distances are taken to rows above 1/2 only. The geometric mean of the passes, with one temperature, is
-    the label trust. Class-wise distances take 16 · n · n_classes · n_neighbors bytes.
+    the label trust. Class-wise distances take 16 · n · n_classes · n_neighbors bytes in each metric.
 
     *P(label is wrong).* A model of random errors (their rate, pairs of classes that are mistaken for each other, and
     how much sharper the right label is known than the given one) is fitted by expectation maximization. Errors that
@@ -179,7 +182,7 @@ class MislabelDetector(Savable, BaseEstimator):
         n_passes: int = 2,
         own_models: bool = True,
         boosting: bool = False,
-        learned_metric: bool = False,
+        learned_metric: bool | Literal["auto"] = "auto",
         cv: int = 5,
         n_neighbors: int = 20,
         duplicates: str = "group",
@@ -290,7 +293,9 @@ class MislabelDetector(Savable, BaseEstimator):
             n_neighbors=self.n_neighbors,
             own_models=bool(self.own_models),
             boosting=bool(self.boosting),
-            learned_metric=bool(self.learned_metric),
+            learned_metric=n <= MOST_ROWS_FOR_METRIC
+            if self.learned_metric == "auto"
+            else bool(self.learned_metric),
             keep_models=keep_models,
             seed=int(rng.randint(2**31 - 1)),
             n_jobs=self.n_jobs,
@@ -395,6 +400,8 @@ class MislabelDetector(Savable, BaseEstimator):
     def _check_params(self, proba: ArrayLike | None) -> None:
         owner = type(self).__name__
         check_choice(self.reliability, "reliability", owner, choices=(ODDS, *RELIABILITIES))
+        if isinstance(self.learned_metric, str):
+            check_choice(self.learned_metric, "learned_metric", owner, choices=("auto",))
         check_choice(self.duplicates, "duplicates", owner, choices=("group", "ignore"))
         for name, least in (("n_passes", 1), ("cv", 2), ("n_neighbors", 1), ("verbose", 0)):
             check_integer(getattr(self, name), name, owner, minimum=least)

@@ -9,6 +9,9 @@ from neighboragg.persistence import Stored
 
 __all__ = ["LearnedNeighbors"]
 
+# A map is learned for each fold and pass: a rough one, by fewer and longer steps, finds as many wrong labels.
+N_STEPS, LEARNING_RATE = 40, 0.06
+
 
 class LearnedNeighbors(Stored):
     """The kept rows by class in learned maps, a map for each fold.
@@ -48,7 +51,9 @@ class LearnedNeighbors(Stored):
             train = others[kept[others]]
             if len(np.unique(codes[train])) < 2:
                 continue  # nothing to tell apart
-            learned = learn_metric(X[train], codes[train], random_state=seed)
+            learned = learn_metric(
+                X[train], codes[train], n_steps=N_STEPS, learning_rate=LEARNING_RATE, random_state=seed
+            )
             index = ClasswiseNeighbors(n_neighbors, n_jobs=n_jobs)
             index.fit(map_rows(X[train], learned), codes[train], classes=np.arange(n_classes))
             self.distances[fold], found = index.kneighbors(map_rows(X[fold], learned))
