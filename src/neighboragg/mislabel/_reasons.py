@@ -51,7 +51,10 @@ def reasons_for(
     lone = (np.bincount(codes, minlength=len(classes)) == 1)[codes]
     # Views are named only where there are several.
     within = {view: _within(view) for view in votes} if len(votes) > 1 else dict.fromkeys(votes, "")
-    isolated = {view: isolated_rows(nearest) for view, nearest in distances.items()}
+    # A learned metric makes near and far what helps to tell classes apart; it says nothing about odd rows.
+    isolated = {
+        view: isolated_rows(nearest) for view, nearest in distances.items() if not view.endswith(LEARNED)
+    }
     favorites = {name: proba.argmax(axis=1) for name, proba in said.items()}
 
     def of_row(i: int) -> Sequence[str]:
