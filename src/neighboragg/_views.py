@@ -10,7 +10,7 @@ from neighboragg._typing import FloatArray
 from neighboragg._validation import check_rows
 from neighboragg.exceptions import InvalidInputError
 
-__all__ = ["FEATURES", "LEARNED", "columns_of", "learned", "split_views", "stack_views"]
+__all__ = ["FEATURES", "LEARNED", "columns_of", "learned", "split_views", "stack_views", "view_of"]
 
 # What the only view is called, and its learned metric.
 FEATURES, LEARNED = "features", "learned metric"
@@ -19,6 +19,11 @@ FEATURES, LEARNED = "features", "learned metric"
 def learned(view: str) -> str:
     """What the learned metric of a view is called."""
     return LEARNED if view == FEATURES else f"{view}, {LEARNED}"
+
+
+def view_of(name: str) -> str:
+    """The view that a learned metric is of, or the view itself."""
+    return FEATURES if name == LEARNED else name.removesuffix(f", {LEARNED}")
 
 
 def stack_views(views: Mapping[str, Any], name: str, owner: str) -> tuple[FloatArray, dict[str, int]]:

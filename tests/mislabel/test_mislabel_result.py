@@ -64,7 +64,7 @@ def test_summary_says_it_in_words(blobs):
         "3 of 80 labels flagged (3.8%) by the rule 'budget'.",
         "As many as asked for; no promise about false alarms. Review a random sample of the flags for an interval "
         "(precision_interval).",
-        "Estimated share of wrong labels: 3.8%, from 0.0% (what looks random) to 8.7% (all that is doubted). Errors, "
+        "Estimated share of wrong labels: 3.8%, from 0.0% (what looks random) to 8.6% (all that is doubted). Errors, "
         "if there are any, look like ambiguity, so that their number is uncertain.",
         "Most frequent among the flags:",
         "  given 'right', suggested 'left': 2",

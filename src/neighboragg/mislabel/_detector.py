@@ -46,7 +46,7 @@ from neighboragg.mislabel._new_labels import NewLabels, new_labels
 from neighboragg.mislabel._predictive import measure_predictiveness
 from neighboragg.mislabel._reliability import RELIABILITIES, reliability_scores
 from neighboragg.mislabel._result import MislabelResult
-from neighboragg.mislabel._row_groups import RowGroups, group_rows, warn_if_known
+from neighboragg.mislabel._row_groups import RowGroups, by_appearance, group_rows, warn_if_known
 from neighboragg.mislabel.rules import FlagRule, JudgedLabels, Nothing, as_rule
 from neighboragg.persistence import Savable
 
@@ -275,7 +275,7 @@ class MislabelDetector(Savable, BaseEstimator):
         self._rule.check(is_verified)
         rng = check_random_state(self.random_state)
         grouped = self._group_rows(vectors, codes, groups)
-        folds = deal_folds(codes, grouped.groups, self.cv, rng)
+        folds = deal_folds(by_appearance(codes), by_appearance(grouped.groups), self.cv, rng)
         self.classifier_ = None if self.estimator is None else self._cross_validate(rows, codes, folds)
         said = None if self.classifier_ is None else self.classifier_.proba
         if proba is not None:

@@ -4,6 +4,7 @@ import numpy as np
 
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
 from neighboragg.crossfit import fold_splits
+from neighboragg.mislabel._row_groups import by_appearance
 from neighboragg.neighbors import ClasswiseNeighbors, learn_metric, map_rows
 from neighboragg.persistence import Stored
 
@@ -47,12 +48,13 @@ class LearnedNeighbors(Stored):
         shape = (len(X), n_classes, n_neighbors)
         self.distances, self.rows = np.full(shape, np.inf), np.full(shape, -1, dtype=np.int64)
         self.map: FloatArray | None = None
+        labels = by_appearance(codes)
         for others, fold in fold_splits(folds):
             train = others[kept[others]]
             if len(np.unique(codes[train])) < 2:
                 continue  # nothing to tell apart
             learned = learn_metric(
-                X[train], codes[train], n_steps=N_STEPS, learning_rate=LEARNING_RATE, random_state=seed
+                X[train], labels[train], n_steps=N_STEPS, learning_rate=LEARNING_RATE, random_state=seed
             )
             index = ClasswiseNeighbors(n_neighbors, n_jobs=n_jobs)
             index.fit(map_rows(X[train], learned), codes[train], classes=np.arange(n_classes))

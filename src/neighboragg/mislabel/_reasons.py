@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
-from neighboragg._views import FEATURES, LEARNED
+from neighboragg._views import LEARNED, view_of
 
 __all__ = ["reasons_for"]
 
@@ -49,12 +49,10 @@ def reasons_for(
     """
     names = [repr(label) for label in classes.tolist()]
     lone = (np.bincount(codes, minlength=len(classes)) == 1)[codes]
-    # Views are named only where there are several.
-    within = {view: _within(view) for view in votes} if len(votes) > 1 else dict.fromkeys(votes, "")
+    several = len({view_of(name) for name in votes}) > 1
+    within = {name: _within(name, several) for name in votes}
     # A learned metric makes near and far what helps to tell classes apart; it says nothing about odd rows.
-    isolated = {
-        view: isolated_rows(nearest) for view, nearest in distances.items() if not view.endswith(LEARNED)
-    }
+    isolated = {view: isolated_rows(nearest) for view, nearest in distances.items() if view == view_of(view)}
     favorites = {name: proba.argmax(axis=1) for name, proba in said.items()}
 
     def of_row(i: int) -> Sequence[str]:
@@ -62,10 +60,12 @@ def reasons_for(
         found = []
         if lone[i]:
             found.append(f"only row of class {names[given]}")
-        for view, counts in votes.items():
-            if counts[i, other] > counts[i, given]:
-                share = f"{counts[i, other]:.0f} of {counts[i].sum():.0f}"
-                found.append(f"neighbors{within[view]} disagree ({share} are {names[other]})")
+        disagree = {name: counts[i] for name, counts in votes.items() if counts[i, other] > counts[i, given]}
+        for name, counts in disagree.items():
+            # In a learned metric the same is no further reason.
+            if name == view_of(name) or view_of(name) not in disagree:
+                share = f"{counts[other]:.0f} of {counts.sum():.0f}"
+                found.append(f"neighbors{within[name]} disagree ({share} are {names[other]})")
         for name, favorite in favorites.items():
             if (best := favorite[i]) != given:
                 found.append(f"{name} prefers {names[best]} ({said[name][i, best]:.2f})")
@@ -77,8 +77,11 @@ def reasons_for(
     return [tuple(of_row(i)) for i in flagged]
 
 
-def _within(view: str) -> str:
-    return {FEATURES: "", LEARNED: f" in a {LEARNED}"}.get(view, f" in {view!r}")
+def _within(name: str, several: bool) -> str:
+    """Where neighbors were looked for; views are named only where there are several."""
+    if several:
+        return f" in {name!r}"
+    return "" if name == view_of(name) else f" in a {LEARNED}"
 
 
 def isolated_rows(distances: FloatArray) -> BoolArray:

@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg.exceptions import TrustWarning
 
-__all__ = ["RowGroups", "duplicate_groups", "group_rows", "merge_groups", "warn_if_known"]
+__all__ = ["RowGroups", "by_appearance", "duplicate_groups", "group_rows", "merge_groups", "warn_if_known"]
 
 # From this share of identical rows on, they are worth a note.
 MANY_DUPLICATES = 0.05
@@ -50,6 +50,12 @@ def group_rows(
     largest = int(np.bincount(joined).max())
     tied_together = 2 * largest > n and largest > int(np.bincount(given).max())
     return RowGroups(joined, _notes(copies, codes, joined if join_duplicates else None), tied_together)
+
+
+def by_appearance(values: Array) -> IntArray:
+    """Values numbered in the order in which they first appear, so that it does not matter what they are called."""
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[inverse.ravel()])
 
 
 def duplicate_groups(X: FloatArray) -> IntArray:
