@@ -41,7 +41,7 @@ class FDR(FlagRule):
     >>> verified = np.arange(200, 400)
     >>> result = find_mislabeled(X, y, features="passthrough", flag=FDR(0.2), verified=verified, own_models=False)
     >>> result.n_flagged, int(result.mask[:20].sum())
-    (24, 20)
+    (25, 20)
     """
 
     name: ClassVar[str] = "FDR"
