@@ -156,3 +156,13 @@ def test_fewer_rows_than_columns():
     mapped = X @ learn_metric(X[:60], y[:60], random_state=0)
     distances = ((mapped[60:, None] - mapped[None, :60]) ** 2).sum(axis=2)
     assert (y[:60][distances.argmin(axis=1)] == y[60:]).mean() > 0.8
+
+
+def test_a_value_that_stands_for_a_missing_one_leaves_the_map_finite():
+    """A row of a rare class far from it, and beside one of another class: its share of similarity is huge."""
+    X = np.random.default_rng(0).normal(size=(800, 4))
+    codes = (X[:, 1] > 0).astype(int)
+    codes[:2] = 2
+    X[0, 0] = 999_999
+    X[-1] = X[0]
+    assert np.isfinite(learn_metric(X, codes)).all()

@@ -192,7 +192,8 @@ def _gradient(X: FloatArray, codes: IntArray, components: FloatArray) -> FloatAr
         given[rows] = near @ beside[rows]
         share = _inverse(given[rows, -1:])
         given[rows] *= share
-        received[rows] = near.T @ (beside[rows] * share)
+        # In this order, as a share can be so large that a product of rows with it overflows.
+        received[rows] = (near * share).T @ beside[rows]
     everywhere = similar @ beside
     # A row without another of its class has no part in it: its posterior would be of nothing.
     share = given[:, -1:] * _inverse(everywhere[:, -1:])
