@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from copy import deepcopy
 
 import numpy as np
 import pandas as pd
@@ -113,6 +114,15 @@ def test_finished_parts_are_not_repeated(model_file, cut_into, tmp_path):
     assert (first.n_kept, second.n_kept, second.n_parts) == (0, 4, 5)
     assert {name for name in after if after[name] != before[name]} == {missing.name}
     assert str(second) == f"300 rows in 5 parts, 4 of them by an earlier run: {output}"
+
+
+def test_a_model_in_memory_is_the_same_after_it_was_used(model, cut_into, new_rows, tmp_path):
+    unused, folder = deepcopy(model), cut_into(100)
+    settings = {"output": tmp_path / "scored", "part_rows": 70, "batch_rows": 64}
+    first = score(unused, folder, **settings)
+    unused.assess(new_rows.drop(columns="id"))
+    second = score(unused, folder, **settings)
+    assert (first.n_kept, second.n_kept) == (0, 5)
 
 
 KILLED = """

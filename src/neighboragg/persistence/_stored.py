@@ -29,13 +29,18 @@ class Stored:
             KINDS[cls.__name__] = cls
 
     def _saved_state(self) -> dict[str, Any]:
-        """Attributes to save; override it to leave out what cannot be stored, or need not be.
+        """Attributes to save; override it to leave out what cannot be stored, or need not be."""
+        return Stored.__getstate__(self) or {}
 
-        Cached properties are not among them: they are made again when they are asked for.
+    def __getstate__(self) -> dict[str, Any] | None:
+        """Attributes without cached properties, which are made again when they are asked for.
+
+        So copies, and the hash that a model is known by, are the same before and after it is used.
         """
-        return {
+        state: Any = super().__getstate__()
+        return state and {
             name: value
-            for name, value in vars(self).items()
+            for name, value in state.items()
             if not isinstance(getattr(type(self), name, None), cached_property)
         }
 
