@@ -14,7 +14,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from neighboragg import SelectiveClassifier, TrustedClassifier
-from neighboragg.distributed import PartsFailedError, score
+from neighboragg.distributed import PartsFailedError, find_mislabeled, score
 from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, InvalidParameterError
 
 SPREADS = {
@@ -210,8 +210,10 @@ def test_what_does_not_belong_together_is_not_mixed(scored, cut_into, model, dig
     before = states(output)
     refused(lambda: scored(folder, batch_rows=32), "another run: with batch_rows=64, not 32.")
     X, y = digits
-    other = TrustedClassifier(LogisticRegression(max_iter=50, tol=1.0), random_state=0).fit(X[:300], y[:300])
-    refused(lambda: scored(folder, model=other), "another run: of another model.")
+    other_model = TrustedClassifier(LogisticRegression(max_iter=50, tol=1.0), random_state=0).fit(
+        X[:300], y[:300]
+    )
+    refused(lambda: scored(folder, model=other_model), "another run: of another model.")
     new_rows[:5].to_parquet(folder / "02.parquet")
     refused(lambda: scored(folder), f"the input {folder / '02.parquet'} was not among the files.")
     (folder / "02.parquet").unlink()
@@ -219,7 +221,8 @@ def test_what_does_not_belong_together_is_not_mixed(scored, cut_into, model, dig
     refused(lambda: scored(folder), f"the input {folder / '00.parquet'} has changed since.")
     (folder / "00.parquet").unlink()
     refused(lambda: scored(folder), f"the input {folder / '00.parquet'} is not among the files any more.")
-    refused(lambda: scored(folder, "input"), f"{folder} holds other files, such as 01.parquet.")
+    other = cut_into(name="other")
+    refused(lambda: scored(folder, "other"), f"{other} holds other files, such as 00.parquet.")
     (tmp_path / "file").touch()
     refused(lambda: scored(folder, "file"), f"The output {tmp_path / 'file'} is a file.")
     assert states(output) == before
@@ -335,3 +338,38 @@ def test_refusals(scored, cut_into, tmp_path, model_file):
             scored(folder, "never", **options)
         assert message in str(caught.value)
     assert not (tmp_path / "never").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "output"),
+    [
+        (".", "scored"),
+        (".", "deep/scored"),
+        (".", "scored.parquet"),
+        ("../input/**", "scored"),
+        ("*.parquet", "scored.parquet"),
+        ("*/*.parquet", "scored"),
+        (["00.parquet", "01.parquet"], "01.parquet"),
+    ],
+)
+def test_results_are_not_written_into_the_input(source, output, cut_into, monkeypatch):
+    folder = cut_into(100)
+    monkeypatch.chdir(folder)
+    for run in (
+        lambda: score("no.nagg", source, output),
+        lambda: find_mislabeled(source, output, label="id"),
+    ):
+        with pytest.raises(InvalidInputError, match=f"/{output} lies in the input .*\n.*outside"):
+            run()
+    assert sorted(path.name for path in folder.iterdir()) == ["00.parquet", "01.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("source", "output"),
+    [("*.parquet", "scored"), ("00.parquet", "scored"), (".", "_scored"), (".", "../input scored")],
+)
+def test_results_beside_the_input_are_scored_again_alike(source, output, cut_into, monkeypatch, model_file):
+    monkeypatch.chdir(cut_into(100))
+    settings = {"part_rows": 100, "batch_rows": 64}
+    first = score(model_file, source, output, **settings)
+    assert score(model_file, source, output, **settings).n_kept == first.n_parts

@@ -12,7 +12,7 @@ import numpy as np
 from neighboragg._optional import import_extra
 from neighboragg._progress import Listener, announce, telling
 from neighboragg.audit._result import write_csv
-from neighboragg.distributed import Written, find_mislabeled, take_rows
+from neighboragg.distributed import Written, find_mislabeled, list_files, take_rows
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.mislabel import FlagRule
 from neighboragg.tables import ColumnRole, check_outputs, check_usable, column_roles, describe_roles
@@ -99,7 +99,7 @@ def audit_files(
         Parquet files, as in :func:`neighboragg.distributed.score`.
     output : path-like
         CSV file for the flagged rows. The judgment of all rows goes beside it, to a folder with ``.judged`` for its
-        suffix; the same call again goes on where it was stopped.
+        suffix; the same call again goes on where it was stopped. That folder must not lie in the source.
     label : str
         Column of labels.
     flag : FlagRule, "estimated" or float, default="estimated"
@@ -146,14 +146,21 @@ def audit_files(
             f"The output {path} must end in .csv; the judgment of all rows goes beside it."
         )
     check_outputs(path, overwrite=overwrite)
+    folder = path.with_suffix(".judged")
+    # Once for all: rows are known by their number, which another list of files would give to other rows.
+    files = list_files(source, output=folder)
     with telling(progress):
         announce("Looking at columns")
-        roles = _roles(
-            source, label, client, part_rows, random_state, columns=columns, exclude=exclude, keep=keep
-        )
+        frame = take_rows(files, LOOKED_AT, client=client, part_rows=part_rows, random_state=random_state)
+        if label not in frame.columns:
+            raise InvalidInputError(
+                f"There is no column {label!r} in {source}.\n"
+                f"Hint: the columns are {', '.join(map(repr, frame.columns))}."
+            )
+        roles = _roles(frame, label, columns=columns, exclude=exclude, keep=keep)
         judged = find_mislabeled(
-            source,
-            path.with_suffix(".judged"),
+            files,
+            folder,
             label=label,
             columns=[role.name for role in roles if role.used],
             flag=flag,
@@ -168,7 +175,7 @@ def audit_files(
         listed = _flagged(judged)
         exchanges = Counter(zip(listed["given"].map(str), listed["suggested"].map(str), strict=True))
         shown = listed.nsmallest(MOST_LISTED, "score", keep="first")
-        own = take_rows(source, shown["row"].to_numpy(), client=client, part_rows=part_rows).loc[shown["row"]]
+        own = take_rows(files, shown["row"].to_numpy(), client=client, part_rows=part_rows).loc[shown["row"]]
         own = own.drop(columns=label).reset_index(drop=True)
         own.columns = [name if name not in shown.columns else f"{name} (data)" for name in own.columns]
         pandas = import_extra("pandas", extra="dask", purpose=PURPOSE)
@@ -176,15 +183,8 @@ def audit_files(
     return LargeAudit(path, judged, len(listed), roles, dict(exchanges))
 
 
-def _roles(
-    source: Any, label: str, client: Any, part_rows: int, random_state: int, **choices: Any
-) -> tuple[ColumnRole, ...]:
+def _roles(frame: Any, label: str, **choices: Any) -> tuple[ColumnRole, ...]:
     """What each column is used for, seen from some of the rows."""
-    frame = take_rows(source, LOOKED_AT, client=client, part_rows=part_rows, random_state=random_state)
-    if label not in frame.columns:
-        raise InvalidInputError(
-            f"There is no column {label!r} in {source}.\nHint: the columns are {', '.join(map(repr, frame.columns))}."
-        )
     labels = frame[label].astype(str).to_numpy(dtype=object)
     roles = column_roles(frame.drop(columns=label), labels, **choices)
     check_usable(roles)

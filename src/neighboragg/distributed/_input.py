@@ -4,6 +4,8 @@ import glob
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
+from itertools import takewhile
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,11 @@ from neighboragg._optional import import_extra
 from neighboragg._parquet import open_parquet
 from neighboragg.exceptions import InvalidInputError
 
-__all__ = ["InputFile", "Part", "cut", "find_files", "read_part"]
+__all__ = ["InputFile", "Part", "check_apart", "column_names", "cut", "find_files", "list_files", "read_part"]
 
 PURPOSE = "Reading Parquet files"
 SUFFIXES = (".parquet", ".pq")
+FIRST_PART = "part-00000.parquet"
 FOOTER_NBYTES = 2**16
 
 
@@ -89,15 +92,59 @@ def find_files(source: Any) -> list[InputFile]:
 
     Files of a folder and of a pattern are sorted by name; names that begin with a dot or an underscore are left out.
     """
-    given = list(source) if isinstance(source, list | tuple) else [source]
-    paths = [path for one in given for path in _paths(one)]
-    twice = {path for path in paths if paths.count(path) > 1} if len(set(paths)) < len(paths) else set()
-    if twice:
-        raise InvalidInputError(f"{min(twice)} is among the input files twice.")
-    files = [InputFile.of(path) for path in paths]
+    files = [InputFile.of(path) for path in list_files(source)]
     if not sum(file.rows for file in files):
-        raise InvalidInputError(f"There are no rows in {_named(given)}.")
+        raise InvalidInputError(f"There are no rows in {_named(_given(source))}.")
     return files
+
+
+def list_files(source: Any, *, output: str | PathLike[str] | None = None) -> list[str]:
+    """Parquet files that a source stands for, in the order in which their rows are counted.
+
+    Parameters
+    ----------
+    source : path-like, str or list of these
+        As in :func:`score`.
+    output : path-like, default=None
+        Where results are to be written: refused if the source would take them in when it is asked again.
+
+    Returns
+    -------
+    paths : list of str
+        Files of a folder and of a pattern are sorted by name; names that begin with a dot or an underscore are left
+        out.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from neighboragg.distributed import list_files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("b.parquet", "a.parquet", "_c.parquet", "d.csv"):
+    ...         (pathlib.Path(folder) / name).touch()
+    ...     [pathlib.Path(path).name for path in list_files(folder)]
+    ['a.parquet', 'b.parquet']
+    """
+    if output is not None:
+        check_apart(source, output)
+    paths = [path for one in _given(source) for path in _paths(one)]
+    if len(set(paths)) < len(paths):
+        twice = min(path for path in paths if paths.count(path) > 1)
+        raise InvalidInputError(f"{twice} is among the input files twice.")
+    return paths
+
+
+def check_apart(source: Any, output: str | PathLike[str]) -> None:
+    """Raise if the source would take in what is written to the output: the next run would read its own results."""
+    path = Path(output).resolve()
+    written = [path, path / FIRST_PART]
+    if path.suffix.lower() in SUFFIXES:
+        written.append(path.with_name(f"{path.name}.parts") / FIRST_PART)
+    for one in _given(source):
+        if any(_takes_in(one, file) for file in written):
+            raise InvalidInputError(
+                f"The output {path} lies in the input {one}, which would then hold its own results.\n"
+                "Hint: choose an output outside of the input, with -o or output=."
+            )
 
 
 def cut(files: Sequence[InputFile], part_rows: int) -> list[Part]:
@@ -152,6 +199,10 @@ def column_names(file: InputFile) -> list[str]:
         return list(opened.schema_arrow.names)
 
 
+def _given(source: Any) -> list[Any]:
+    return list(source) if isinstance(source, list | tuple) else [source]
+
+
 def _paths(source: str | PathLike[str]) -> list[str]:
     if not isinstance(source, str | PathLike):
         raise InvalidInputError(
@@ -178,6 +229,30 @@ def _paths(source: str | PathLike[str]) -> list[str]:
     if not found:
         raise InvalidInputError(f"There is no Parquet file in {path}.")
     return sorted(str(file.resolve()) for file in found)
+
+
+def _takes_in(source: str | PathLike[str], file: Path) -> bool:
+    """Whether a path, folder, pattern or address stands for a file, be it there or not yet."""
+    text = str(source)
+    if "://" in text:
+        if not text.startswith("file:"):
+            return False
+        text = _filesystem(text)[1]
+    place = Path(text)
+    if place.is_dir():
+        folder = place.resolve()
+        return file.is_relative_to(folder) and _is_data(file.relative_to(folder))
+    if place.exists() or not glob.has_magic(text):
+        return place.resolve() == file
+    names = place.absolute().parts
+    fixed = list(takewhile(lambda name: not glob.has_magic(name), names))
+    folder, magic = Path(*fixed).resolve(), names[len(fixed) :]
+    if not (file.is_relative_to(folder) and _is_data(Path(file.name))):
+        return False
+    inside = file.relative_to(folder).parts
+    if "**" in magic:  # any depth below
+        return magic[-1] == "**" or fnmatch(inside[-1], magic[-1])
+    return len(inside) == len(magic) and all(map(fnmatch, inside, magic))
 
 
 def _matching(pattern: str) -> list[str]:

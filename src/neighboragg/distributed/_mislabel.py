@@ -18,7 +18,7 @@ from neighboragg._typing import IntArray
 from neighboragg._validation import check_integer
 from neighboragg.distributed._executor import executor_for
 from neighboragg.distributed._gather import labels_of, places_in, read_labels, read_rows
-from neighboragg.distributed._input import Part, column_names, cut, find_files, read_part
+from neighboragg.distributed._input import Part, check_apart, column_names, cut, find_files, read_part
 from neighboragg.distributed._model import ModelFile, ModelObject, as_model
 from neighboragg.distributed._output import PURPOSE, Plan
 from neighboragg.distributed._rows import as_frame, check_kept, in_portions
@@ -163,6 +163,7 @@ def find_mislabeled(
             "The 'flag' parameter cannot be a number of labels here, as rows are judged part by part.\n"
             "Hint: flag='estimated', or a share such as 0.05; or sort the result by its score."
         )
+    check_apart(source, output)
     executor = executor_for(client, n_jobs)
     detector = MislabelDetector(estimator, flag=flag, random_state=random_state, n_jobs=n_jobs, **settings)
     files = find_files(source)

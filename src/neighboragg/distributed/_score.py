@@ -13,7 +13,7 @@ from neighboragg._optional import import_extra
 from neighboragg._progress import Listener, telling
 from neighboragg._validation import check_integer
 from neighboragg.distributed._executor import executor_for
-from neighboragg.distributed._input import Part, column_names, cut, find_files, read_part
+from neighboragg.distributed._input import Part, check_apart, column_names, cut, find_files, read_part
 from neighboragg.distributed._model import ModelFile, ModelObject, as_model
 from neighboragg.distributed._output import PURPOSE, Plan
 from neighboragg.distributed._rows import as_array, as_frame, check_kept, choose_columns, in_portions
@@ -77,7 +77,8 @@ def score(
         Parquet files: a file, a folder, a pattern such as ``"data/*.parquet"``, or an address such as ``s3://…``.
     output : path-like
         A new folder for the results, or one in which the same run was interrupted. If it ends with ``.parquet``, a
-        single file. Rows are in the order of the input, files sorted by name.
+        single file. Rows are in the order of the input, files sorted by name. It must not lie in a folder or match a
+        pattern of `source`, which would then take it in.
     columns : sequence of str, default=None
         Columns to ask the model with. None takes those that it was fitted on, or all but `keep` where it knows no
         names.
@@ -135,6 +136,7 @@ def score(
     """
     check_integer(part_rows, "part_rows", "score", minimum=1)
     check_integer(batch_rows, "batch_rows", "score", minimum=1)
+    check_apart(source, output)
     executor = executor_for(client, n_jobs)
     source_of_model = as_model(model, trusted)
     loaded = source_of_model.get()
