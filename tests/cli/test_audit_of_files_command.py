@@ -1,12 +1,14 @@
 """`neighboragg audit` of Parquet files that are read part by part."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
-from neighboragg import find_mislabeled
+from neighboragg import distributed, find_mislabeled
 from neighboragg.cli._app import app
 from neighboragg.datasets import add_label_noise
 
@@ -63,6 +65,17 @@ def test_a_cluster_gives_the_same(files):
     ("options", "message"),
     [
         (["--label", "species", "--budget", "5"], "--budget needs all rows in memory"),
+        (["--label", "species", "--n-random", "0"], "--n-random does nothing for Parquet files"),
+        (["--label", "species", "--sep", ";"], "--sep does nothing for Parquet files"),
+        (["--label", "species", "--encoding", "cp1252"], "--encoding does nothing for Parquet files"),
+        (["--label", "species", "--skip-unreadable"], "--skip-unreadable does nothing for Parquet files"),
+        (["--label", "species", "--cache", "vectors"], "--cache does nothing for Parquet files"),
+        (["--label", "species", "--no-cache"], "--no-cache does nothing for Parquet files"),
+        (["--label", "species", "--false-alarms", "0"], "--false-alarms must be a share between 0 and 1"),
+        (
+            ["--label", "species", "--false-alarms", "5"],
+            "between 0 and 1, such as 0.05. Got 5.\nHint: --budget",
+        ),
         (["--label", "kind"], "There is no column 'kind' in "),
         ([], "A table needs the name of its label column."),
         (["--label", "species", "-o", "out.txt"], "must end in .csv"),
@@ -75,3 +88,26 @@ def test_refusals(files, options, message, monkeypatch):
     assert done.exit_code != 0
     assert message in str(done.exception)
     assert sorted(path.name for path in folder.iterdir()) == ["iris"]
+
+
+def test_warnings_are_said(files, monkeypatch):
+    quick = partial(distributed.find_mislabeled, own_models=False)
+    monkeypatch.setattr("neighboragg.audit._large.find_mislabeled", quick)
+    folder, frame = files
+    shuffled = np.random.default_rng(0).permutation(frame["species"])
+    frame.assign(species=shuffled).to_parquet(folder / "shuffled.parquet")
+    done = run(
+        "audit",
+        folder / "shuffled.parquet",
+        "--label",
+        "species",
+        "--sample-rows",
+        150,
+        "-o",
+        folder / "o.csv",
+    )
+    assert done.exit_code == 0, done.output
+    assert (
+        done.output.count("Warning: What was passed to MislabelDetector predicts the labels no better") == 1
+    )
+    assert "0 labels flagged" in done.output

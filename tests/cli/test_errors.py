@@ -72,3 +72,12 @@ def test_an_interrupt_ends_with_one_line(monkeypatch, table, tmp_path):
 def test_rules_that_exclude_each_other(monkeypatch, table):
     said = stopped(monkeypatch, "audit", table, "--label", "y", "--budget", 3, "--false-alarms", 0.1)
     assert said == "Error: --budget and --false-alarms exclude each other; pass one of them."
+
+
+@pytest.mark.parametrize("share", ["0", "1", "-0.1", "nan"])
+def test_a_share_that_is_none_stops_before_the_work(monkeypatch, table, share):
+    monkeypatch.setattr("neighboragg.audit._audit.find_mislabeled", None)
+    said = stopped(monkeypatch, "audit", table, "--label", "y", "--false-alarms", share)
+    assert said.startswith(
+        f"Error: --false-alarms must be a share between 0 and 1, such as 0.05. Got {share}."
+    )

@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +12,9 @@ from neighboragg.audit import Audit, AuditFiles, audit_files
 from neighboragg.audit import audit as run_audit
 from neighboragg.cli._options import CacheFolder, Encoding, LabelColumn, Overwrite, Separator, names_of
 from neighboragg.cli._progress import progress_bar
+from neighboragg.cli._warnings import warnings_printed
 from neighboragg.distributed import connect
-from neighboragg.exceptions import InvalidParameterError, TrustWarning
+from neighboragg.exceptions import InvalidParameterError
 
 __all__ = ["audit"]
 
@@ -97,8 +97,9 @@ def audit(
         int | None, typer.Option(min=2, help="Judge this many rows drawn at random, instead of all.")
     ] = None,
     n_random: Annotated[
-        int, typer.Option(min=0, help="Rows not flagged to review too, for the errors left.")
-    ] = 50,
+        int | None,
+        typer.Option(min=0, help="Rows not flagged to review too, for the errors left; 50 if not given."),
+    ] = None,
     sample_rows: Annotated[
         int | None,
         typer.Option(
@@ -127,8 +128,10 @@ def audit(
     overwrite: Overwrite = False,
 ) -> None:
     """Find suspicious labels: ranked, with the suggested label and the reasons."""
+    flag = _rule(budget, false_alarms)
     if sample_rows is not None or cluster is not None or _holds_parquet(file):
         _refuse_for_large_files(
+            "needs all rows in memory, so not for Parquet files that are read part by part",
             {
                 "--text": text,
                 "--embeddings": embeddings,
@@ -140,19 +143,30 @@ def audit(
                 "--budget": budget,
                 "--sample": sample,
                 "--force": force or None,
-            }
+            },
+        )
+        _refuse_for_large_files(
+            "does nothing for Parquet files that are read part by part",
+            {
+                "--n-random": n_random,
+                "--sep": sep,
+                "--encoding": encoding,
+                "--skip-unreadable": skip_unreadable or None,
+                "--cache": cache,
+                "--no-cache": no_cache or None,
+            },
         )
         if label is None:
             raise InvalidParameterError(
                 "A table needs the name of its label column.\nHint: --label name, or label= in Python."
             )
         console = Console()
-        with connect(cluster) as client, progress_bar(console) as progress:
+        with warnings_printed(console), connect(cluster) as client, progress_bar(console) as progress:
             large = audit_files(
                 str(file),
                 output,
                 label=label,
-                flag=_rule(None, false_alarms),
+                flag=flag,
                 columns=names_of(columns) or None,
                 exclude=names_of(exclude),
                 keep=names_of(keep),
@@ -171,12 +185,11 @@ def audit(
     if encoder is not None and "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # an encoder of one's own lies beside the data, not in a package
     console = Console()
-    with progress_bar(console) as progress, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TrustWarning)
+    with warnings_printed(console), progress_bar(console) as progress:
         found = run_audit(
             file,
             label=label,
-            flag=_rule(budget, false_alarms),
+            flag=flag,
             columns=names_of(columns) or None,
             exclude=names_of(exclude),
             keep=names_of(keep),
@@ -190,7 +203,7 @@ def audit(
             skip_unreadable=skip_unreadable,
             split=split,
             sample=sample,
-            n_random=n_random,
+            n_random=50 if n_random is None else n_random,
             force=force,
             sep=sep,
             encoding=encoding,
@@ -199,8 +212,6 @@ def audit(
             progress=progress,
         )
         files = found.write(output, overwrite=overwrite)
-    for warning in caught:
-        console.print(f"Warning: {warning.message}", style="bold yellow", soft_wrap=True, markup=False)
     console.print(_report(found, files, file, image), soft_wrap=True, markup=False, highlight=False)
 
 
@@ -211,12 +222,11 @@ def _holds_parquet(file: Path) -> bool:
     return "*" in str(file) and not file.exists()
 
 
-def _refuse_for_large_files(given: dict[str, Any]) -> None:
-    """Raise if an option is given that needs all rows in memory."""
+def _refuse_for_large_files(why: str, given: dict[str, Any]) -> None:
+    """Raise if an option is given that would be ignored."""
     if named := [name for name, value in given.items() if value is not None]:
         raise InvalidParameterError(
-            f"{named[0]} needs all rows in memory, so not for Parquet files that are read part by part.\n"
-            "Hint: leave it out; or pass one file, without --sample-rows and --cluster."
+            f"{named[0]} {why}.\nHint: leave it out; or pass one file, without --sample-rows and --cluster."
         )
 
 
@@ -224,7 +234,14 @@ def _rule(budget: int | None, false_alarms: float | None) -> Any:
     """What to flag."""
     if budget is not None and false_alarms is not None:
         raise InvalidParameterError("--budget and --false-alarms exclude each other; pass one of them.")
-    return budget or false_alarms or "estimated"
+    if false_alarms is not None and not 0 < false_alarms < 1:
+        raise InvalidParameterError(
+            f"--false-alarms must be a share between 0 and 1, such as 0.05. Got {false_alarms:g}.\n"
+            "Hint: --budget flags a number of rows."
+        )
+    if budget is not None:
+        return budget
+    return "estimated" if false_alarms is None else false_alarms
 
 
 def _report(found: Audit, files: AuditFiles, table: Path, image: str | None) -> str:
