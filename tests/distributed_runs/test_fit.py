@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import neighboragg
 from neighboragg import NeighborAgg, TrustedClassifier
 from neighboragg.distributed import PartsFailedError, fit, score
+from neighboragg.distributed._output import OutputFolder
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods import KNNVote
 
@@ -251,18 +252,46 @@ def refused(run, message, kind=InvalidInputError):
     assert message in str(caught.value)
 
 
+def test_a_mistake_does_not_take_the_name_of_the_output(files, fitted, frozen, rows, tmp_path):
+    source, validation = files(100)
+    unlabeled, _ = files(100, name="unlabeled", frame=rows.drop(columns="digit"))
+    later, _ = files(100, name="later")
+    rows[100:].drop(columns="digit").to_parquet(later / "1.parquet")
+    before = sorted(tmp_path.iterdir())
+    unfitted = TrustedClassifier(GaussianNB())
+    needs = "TrustedClassifier needs rows that the classifier was not trained on"
+    refused(lambda: fitted(source, None, model=unfitted), needs)
+    refused(lambda: fitted(source, None, model=TrustedClassifier(frozen, cv=5)), needs)
+    refused(lambda: fitted(source, validation, label="digits"), "There is no column 'digits' in ")
+    refused(lambda: fitted(source, validation, columns=["pixel99"]), "There is no column 'pixel99' in ")
+    refused(
+        lambda: fitted(source, unlabeled),
+        f"There is no column 'digit' in {unlabeled / '0.parquet'}.\nHint: the columns are 'pixel0', ",
+    )
+    refused(lambda: fitted(later, validation), f"There is no column 'digit' in {later / '1.parquet'}.")
+    views = TrustedClassifier(frozen, features={"a": "auto", "b": "passthrough"})
+    refused(lambda: fitted(source, validation, model=views), "Several views of rows are kept in memory")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_an_output_that_came_while_another_run_had_the_lock(files, fitted, tmp_path, monkeypatch):
+    source, validation = files(100)
+
+    def begin(folder, plan, begin=OutputFolder.begin):
+        (tmp_path / "model.nagg").write_text("of another run")
+        begin(folder, plan)
+
+    monkeypatch.setattr(OutputFolder, "begin", begin)
+    refused(lambda: fitted(source, validation), "model.nagg is there already.")
+    assert (tmp_path / "model.nagg").read_text() == "of another run"
+    assert not (tmp_path / "model.nagg.parts").exists()
+
+
 @pytest.mark.slow
 def test_refusals(files, fitted, rows, tmp_path, frozen, digits):
     source, validation = files(100)
     fitted(source, validation)
     refused(lambda: fitted(source, validation), "model.nagg is there already.\nHint: remove it")
-    refused(
-        lambda: fitted(source, None, "a"),
-        "TrustedClassifier needs rows that the classifier was not trained on",
-    )
-    unfitted = TrustedClassifier(GaussianNB())
-    refused(lambda: fitted(source, None, "b", model=unfitted), "Hint: pass validation rows, or set cv=5")
-    refused(lambda: fitted(source, validation, "a"), "holds the parts of another run: the input ")
     refused(
         lambda: fitted(source, validation, "c", columns=["pixel1", "digit"]),
         "The label column 'digit' is among the columns that the model is to know.",
@@ -274,8 +303,6 @@ def test_refusals(files, fitted, rows, tmp_path, frozen, digits):
         refused(
             lambda model=model: fitted(source, validation, "d", model=model), message, InvalidParameterError
         )
-    views = TrustedClassifier(frozen, features={"a": "auto", "b": "passthrough"})
-    refused(lambda: fitted(source, validation, "e", model=views), "Several views of rows are kept in memory")
     mixed, _ = files(100, name="mixed")
     rows[100:].astype({"pixel3": np.float32}).to_parquet(mixed / "1.parquet")
     refused(lambda: fitted(mixed, validation, "f"), "Column 'pixel3' is of the type float in ")
@@ -288,4 +315,8 @@ def test_refusals(files, fitted, rows, tmp_path, frozen, digits):
 
     with pytest.raises(KeyboardInterrupt):
         fitted(changed, validation, "g", progress=lambda stage, done, total: rewrite(stage, 0, total))
-    refused(lambda: fitted(changed, validation, "g"), f"the input {changed / '0.parquet'} has changed since.")
+    refused(
+        lambda: fitted(changed, validation, "g"),
+        f"the input {changed / '0.parquet'} has changed since.\n"
+        f"Hint: remove {tmp_path / 'g.parts'}, or choose another output;",
+    )

@@ -84,6 +84,28 @@ class StagedFit(Savable):
         method = clone(method)
         return method if method.memory is not None else method.set_params(memory=MEMORY)
 
+    @staticmethod
+    def check(model: TrustedClassifier, *, validated: bool) -> None:
+        """Refuse a model that cannot be fitted in stages, before any row is read.
+
+        Parameters
+        ----------
+        model : TrustedClassifier
+        validated : bool
+            Whether there will be validation rows.
+        """
+        owner = type(model).__name__
+        if gives_vectors(model.estimator):
+            raise InvalidInputError(
+                f"The network of this {owner} takes rows in memory.\n"
+                "Hint: write its embeddings to a column of vectors, and fit a classifier with predict_proba on these."
+            )
+        if not validated and (model.cv is None or is_frozen(model.estimator)):
+            raise InvalidInputError(
+                f"{owner} needs rows that the classifier was not trained on to learn trust from.\n"
+                "Hint: pass validation rows, or set cv=5 for a classifier that is not frozen."
+            )
+
     @classmethod
     def begin(cls, model: TrustedClassifier, X: Any, y: ArrayLike, *, validated: bool) -> Self:
         """Fit the classifier, unless it is frozen, and what makes vectors.
@@ -102,17 +124,8 @@ class StagedFit(Savable):
         stage : StagedFit
         """
         owner = type(model).__name__
+        cls.check(model, validated=validated)
         model = clone(model)
-        if gives_vectors(model.estimator):
-            raise InvalidInputError(
-                f"The network of this {owner} takes rows in memory.\n"
-                "Hint: write its embeddings to a column of vectors, and fit a classifier with predict_proba on these."
-            )
-        if not validated and (model.cv is None or is_frozen(model.estimator)):
-            raise InvalidInputError(
-                f"{owner} needs rows that the classifier was not trained on to learn trust from.\n"
-                "Hint: pass validation rows, or set cv=5 for a classifier that is not frozen."
-            )
         X = model._as_rows(X)
         labels = model._check_training(X, y)
         model.validation_indices_, model._row_names, model._frames_in_fit = None, None, None

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from secrets import token_hex
-from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,15 @@ from neighboragg._validation import check_integer
 from neighboragg.classifier import StagedFit, TrustedClassifier
 from neighboragg.distributed._executor import Executor, executor_for
 from neighboragg.distributed._gather import read_labels, read_rows
-from neighboragg.distributed._input import InputFile, Part, column_names, cut, find_files, read_part
+from neighboragg.distributed._input import (
+    InputFile,
+    Part,
+    check_columns,
+    column_names,
+    cut,
+    find_files,
+    read_part,
+)
 from neighboragg.distributed._model import ModelFile, ModelObject, as_model
 from neighboragg.distributed._output import PURPOSE, OutputFolder, Plan
 from neighboragg.distributed._rows import as_rows, in_portions
@@ -137,16 +144,20 @@ def fit(
             f"The 'model' parameter of fit must be a TrustedClassifier. Got a {type(model).__name__}.\n"
             "Hint: TrustedClassifier(FrozenEstimator(classifier)) for a classifier that was fitted elsewhere."
         )
-    StagedFit.method_of(model)  # refuses what cannot be had before anything is read
+    # Refuse what cannot be had before anything is read.
+    StagedFit.method_of(model)
+    StagedFit.check(model, validated=validation is not None)
     executor = executor_for(client, n_jobs)
     path = Path(output).resolve()
-    if path.exists():
-        raise InvalidInputError(f"{path} is there already.\nHint: remove it, or choose another name.")
+    _refuse_existing(path)
     files = find_files(source)
     files_val = [] if validation is None else find_files(validation)
-    chosen = tuple(columns or [name for name in column_names(files[0]) if name != label])
+    first = next(file for file in files if file.rows)
+    chosen = tuple(columns or [name for name in column_names(first) if name != label])
     if label in chosen:
         raise InvalidInputError(f"The label column {label!r} is among the columns that the model is to know.")
+    for file in (first, *files_val):
+        check_columns(file, (label, *chosen))
     plan = Plan(
         "fit",
         neighboragg.__version__,
@@ -157,12 +168,22 @@ def fit(
     )
     run = _Run(model, plan, files_val, chosen, label, part_rows, batch_rows, tuple(trusted), executor)
     folder = OutputFolder(path.with_name(f"{path.name}.parts"))
-    with telling(progress):
-        with folder.locked():
-            folder.begin(plan)
+    with telling(progress), folder.locked():
+        folder.begin(plan)
+        try:
+            _refuse_existing(path)  # another run may have been there before this one had the lock
             run.fitted(folder).save(path)
-        rmtree(folder.path)
+        except BaseException:
+            if not (folder.path / STAGE).exists():
+                folder.clear()  # nothing to resume, and nothing that would stand in the way of another call
+            raise
+        folder.clear()
     return load(path, trusted=trusted, mmap=True)
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists():
+        raise InvalidInputError(f"{path} is there already.\nHint: remove it, or choose another name.")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,17 @@ from neighboragg._optional import import_extra
 from neighboragg._parquet import open_parquet
 from neighboragg.exceptions import InvalidInputError
 
-__all__ = ["InputFile", "Part", "check_apart", "column_names", "cut", "find_files", "list_files", "read_part"]
+__all__ = [
+    "InputFile",
+    "Part",
+    "check_apart",
+    "check_columns",
+    "column_names",
+    "cut",
+    "find_files",
+    "list_files",
+    "read_part",
+]
 
 PURPOSE = "Reading Parquet files"
 SUFFIXES = (".parquet", ".pq")
@@ -164,13 +174,7 @@ def read_part(part: Part, columns: Sequence[str]) -> Any:
     arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
     part.file.check_unchanged()
     with _open(part.file.path) as file:
-        names = file.schema_arrow.names
-        missing = [name for name in columns if name not in names]
-        if missing:
-            raise InvalidInputError(
-                f"There is no column {missing[0]!r} in {part.file.path}.\nHint: the columns are "
-                f"{', '.join(map(repr, names[:20]))}{', …' if len(names) > 20 else ''}."
-            )
+        _refuse_missing(columns, file.schema_arrow.names, part.file.path)
         ends = np.cumsum([file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)])
         first, last = np.searchsorted(ends, [part.start, part.stop - 1], side="right")
         position = int(ends[first - 1]) if first else 0
@@ -197,6 +201,20 @@ def column_names(file: InputFile) -> list[str]:
     """Columns of a file."""
     with _open(file.path) as opened:
         return list(opened.schema_arrow.names)
+
+
+def check_columns(file: InputFile, columns: Sequence[str]) -> None:
+    """Raise if a file does not have all of these columns."""
+    _refuse_missing(columns, column_names(file), file.path)
+
+
+def _refuse_missing(columns: Sequence[str], names: Sequence[str], path: str) -> None:
+    missing = [name for name in columns if name not in names]
+    if missing:
+        raise InvalidInputError(
+            f"There is no column {missing[0]!r} in {path}.\nHint: the columns are "
+            f"{', '.join(map(repr, names[:20]))}{', …' if len(names) > 20 else ''}."
+        )
 
 
 def _given(source: Any) -> list[Any]:

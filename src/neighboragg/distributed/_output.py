@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from secrets import token_hex
+from shutil import rmtree
 from typing import Any
 
 from neighboragg._optional import import_extra
@@ -84,21 +85,34 @@ class OutputFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs out as long as the block runs; the system lets go if the process dies."""
+        """Keep other runs out as long as the block runs; the system lets go if the process dies.
+
+        A folder in which nothing is left goes as well.
+        """
         if self.path.exists() and not self.path.is_dir():
             raise InvalidInputError(f"The output {self.path} is a file.\nHint: name a folder.")
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / LOCK).open("a+") as file:
-            if not _lock(file):
-                file.seek(0)
-                raise InvalidInputError(
-                    f"Another run ({file.read().strip() or 'of unknown origin'}) is writing to {self.path}.\n"
-                    "Hint: wait for it, stop it, or choose another output folder."
-                )
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}")
-            file.flush()
-            yield
+        lock, unused = self.path / LOCK, False
+        try:
+            with lock.open("a+") as file:
+                if not _lock(file):
+                    file.seek(0)
+                    raise InvalidInputError(
+                        f"Another run ({file.read().strip() or 'of unknown origin'}) is writing to {self.path}.\n"
+                        "Hint: wait for it, stop it, or choose another output folder."
+                    )
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {socket.gethostname()}")
+                file.flush()
+                try:
+                    yield
+                finally:
+                    unused = [path.name for path in self.path.glob("*")] == [LOCK]
+        finally:
+            if unused:  # only now, as some systems do not remove a file that is open
+                with suppress(OSError):
+                    lock.unlink(missing_ok=True)
+                    self.path.rmdir()
 
     def begin(self, plan: Plan) -> None:
         """Take the folder for a plan: empty, or with parts of the same plan; anything else is refused."""
@@ -121,8 +135,16 @@ class OutputFolder:
         if before != (now := json.loads(json.dumps(plan.described()))):
             raise InvalidInputError(
                 f"{self.path} holds the parts of another run: {_difference(before, now)}.\n"
-                "Hint: choose a new output folder; results of different runs must not be mixed."
+                f"Hint: remove {self.path}, or choose another output; results of different runs must not be mixed."
             )
+
+    def clear(self) -> None:
+        """Remove all that the folder holds but its lock, which keeps others out meanwhile."""
+        for path in self.path.iterdir():
+            if path.is_dir():
+                rmtree(path)
+            elif path.name != LOCK:
+                path.unlink()
 
     def missing(self, plan: Plan) -> list[Part]:
         """Parts that are not there yet, or not complete."""
