@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import neighboragg
+from neighboragg.exceptions import NeighborAggError
 from neighboragg.methods import NeighborAgg
 from neighboragg.methods._kernel_ridge import (
     JITTER,
@@ -109,6 +110,14 @@ def test_the_width_is_the_best_on_judged_rows(power):
 
     alone = [loss_and_width([width]) for width in (0.02, 0.5, 30.0)]
     assert loss_and_width([0.02, 0.5, 30.0])[1] == min(alone)[1]
+
+
+def test_labels_are_never_the_answer(monkeypatch):
+    monkeypatch.setattr(
+        "neighboragg.methods._kernel_ridge.without_itself", lambda fitted, *_: np.full_like(fitted, np.nan)
+    )
+    with pytest.raises(NeighborAggError, match="has no finite answers to the 30 rows that choose its ridge"):
+        fit()
 
 
 def test_distances():

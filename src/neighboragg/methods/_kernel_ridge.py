@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 
 from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import FloatArray, IntArray
+from neighboragg.exceptions import NeighborAggError
 from neighboragg.persistence import Stored
 
 __all__ = ["KernelRidge", "LinearMap", "fit_kernel_ridge", "learn_gradient_map"]
@@ -164,13 +165,18 @@ def fit_kernel_ridge(
         values, vectors = eigh(gram, among)
         values, pull = np.maximum(values, 0), vectors.T @ pull
         basis = kernel(space.apply(X[judged]), landmarks, width, power) @ vectors
-        least, best, shrinkage, squares = np.inf, target, values, basis**2
+        least, best, shrinkage, squares = np.inf, None, values, basis**2
         for ridge in RIDGES:
             factor = 1 / (values + ridge)
             answer = without_itself(basis @ (pull * factor[:, None]), squares @ factor, target)
             loss = float(((answer - target) ** 2).sum())
             if loss < least:
                 least, best, shrinkage = loss, answer, factor
+        if best is None:
+            raise NeighborAggError(
+                f"A kernel of the width {width:.3g} has no finite answers to the {len(judged)} rows that choose its "
+                "ridge.\nHint: scale columns of extreme values, or leave kernels out of second_opinions."
+            )
         coefficients, root = vectors @ (pull * shrinkage[:, None]), vectors * np.sqrt(shrinkage)
         return least, best, KernelRidge(space, width, landmarks, prior, coefficients, root, power)
 
