@@ -177,11 +177,23 @@ def test_refusals(judged, labeled):
         judged("a", keep=["score"])
     gap = labeled.copy()
     gap.loc[50, "species"] = None
-    with pytest.raises(
-        InvalidInputError, match=r"There is no label in row 10 of .*0\.parquet, rows 40 to 79"
-    ):
+    with pytest.raises(InvalidInputError, match=r"There is no label in row 50 of .*0\.parquet\."):
         judged("gap", frame=gap)
     with pytest.raises(
         InvalidInputError, match=r"4 of 4 parts cannot be read, such as .*There is no column 'kind'"
     ):
         judged("b", label="kind", columns=["petal width"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "called"),
+    [("float64", "double"), ("int32", "int32"), ("bool", "bool"), ("str", "(large_)?string")],
+)
+def test_labels_of_two_types_are_refused(labeled, tmp_path, kind, called):
+    frame = labeled.assign(species=(labeled["species"] == "setosa").astype("int64"))
+    paths = [str(tmp_path / f"{name}.parquet") for name in "ab"]
+    frame[:90].to_parquet(paths[0])
+    frame[90:].astype({"species": kind}).to_parquet(paths[1])
+    said = rf"'species' is of the type {called} in .*b\.parquet, and of the type int64 in .*a\.parquet\.\nHint: write"
+    with pytest.raises(InvalidInputError, match=said):
+        distributed.find_mislabeled(paths, tmp_path / "out", label="species")

@@ -32,10 +32,10 @@ class _ReadRows:
 
 def read_labels(executor: Executor, parts: Sequence[Part], label: str) -> Array:
     """The label of every row, in order."""
-    tables = _in_order(executor, _ReadRows((label,)), parts)
-    return np.concatenate(
-        [labels_of(table, label, part.place) for table, part in zip(tables, parts, strict=True)]
-    )
+    tables = [plain_columns(table) for table in _in_order(executor, _ReadRows((label,)), parts)]
+    labels = [labels_of(table, label, part) for table, part in zip(tables, parts, strict=True)]
+    _check_types(tables, parts)  # 1 in one file and 1.0 or "1" in another would be mixed up, or two classes
+    return np.concatenate(labels)
 
 
 def read_rows(
@@ -44,22 +44,16 @@ def read_rows(
     """Columns of the rows with those numbers, which ascend, or of all, as an Arrow table."""
     arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
     tables = [plain_columns(table) for table in _in_order(executor, _ReadRows(columns, wanted), parts)]
-    for table, part in zip(tables, parts, strict=True):
-        for field, expected in zip(table.schema, tables[0].schema, strict=True):
-            if field.type != expected.type:
-                raise InvalidInputError(
-                    f"Column {field.name!r} is of the type {field.type} in {part.file.path}, and of the type "
-                    f"{expected.type} in {parts[0].file.path}.\nHint: write all files with the same types."
-                )
+    _check_types(tables, parts)
     return arrow.concat_tables(tables)
 
 
-def labels_of(table: Any, label: str, place: str) -> Array:
-    """The labels in a table, none of which may be missing."""
+def labels_of(table: Any, label: str, part: Part) -> Array:
+    """The labels in the table of a part, none of which may be missing."""
     column = as_frame(table.select([label]))[label]
     if (missing := column.isna()).any():
         raise InvalidInputError(
-            f"There is no label in row {int(missing.to_numpy().argmax())} of {place}.\n"
+            f"There is no label in row {part.start + int(missing.to_numpy().argmax())} of {part.file.path}.\n"
             "Hint: drop the rows without a label."
         )
     given: ArrayLike = column.to_numpy()
@@ -70,6 +64,17 @@ def places_in(rows: IntArray, part: Part) -> IntArray:
     """Which rows of a part are among those with the given numbers, which ascend."""
     first, last = np.searchsorted(rows, [part.first, part.first + part.stop - part.start])
     return rows[first:last] - part.first
+
+
+def _check_types(tables: Sequence[Any], parts: Sequence[Part]) -> None:
+    """Raise if a column is of one type in a part and of another in the first."""
+    for table, part in zip(tables, parts, strict=True):
+        for field, expected in zip(table.schema, tables[0].schema, strict=True):
+            if field.type != expected.type:
+                raise InvalidInputError(
+                    f"Column {field.name!r} is of the type {field.type} in {part.file.path}, and of the type "
+                    f"{expected.type} in {parts[0].file.path}.\nHint: write all files with the same types."
+                )
 
 
 def _in_order(executor: Executor, work: Any, parts: Sequence[Part]) -> list[Any]:

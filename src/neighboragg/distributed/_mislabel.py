@@ -50,7 +50,7 @@ class JudgePart:
         arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
         detector = self.detector.get()
         table = read_part(part, list(dict.fromkeys([*self.columns, self.label, *self.keep])))
-        frame, labels = as_frame(table.select(list(self.columns))), labels_of(table, self.label, part.place)
+        frame, labels = as_frame(table.select(list(self.columns))), labels_of(table, self.label, part)
         first, last = np.searchsorted(self.sample, [part.first, part.first + len(labels)])
         known = places_in(self.sample, part)
         others = np.setdiff1d(np.arange(len(labels)), known)
