@@ -111,3 +111,37 @@ def test_warnings_are_said(files, monkeypatch):
         done.output.count("Warning: What was passed to MislabelDetector predicts the labels no better") == 1
     )
     assert "0 labels flagged" in done.output
+
+
+@pytest.mark.slow
+def test_an_address_is_audited_like_a_folder(files, monkeypatch):
+    quick = partial(distributed.find_mislabeled, own_models=False)
+    monkeypatch.setattr("neighboragg.audit._large.find_mislabeled", quick)
+    folder, frame = files
+    for name, source in {"folder": folder / "iris", "address": (folder / "iris").as_uri()}.items():
+        done = run("audit", source, "--label", "species", "-o", folder / f"{name}.csv")
+        assert done.exit_code == 0, done.output
+    assert (folder / "address.csv").read_bytes() == (folder / "folder.csv").read_bytes()
+    listed = pd.read_csv(folder / "address.csv")
+    assert len(listed)
+    assert listed["number"].tolist() == frame["number"].iloc[listed["row"]].tolist()
+
+
+@pytest.mark.parametrize(
+    "source", ["iris", "iris/*", "iris/?.parquet", "iris/[01].parquet", "s3://bucket/iris"]
+)
+def test_sets_of_files_are_read_part_by_part(files, source, monkeypatch):
+    monkeypatch.chdir(files[0])
+    done = run("audit", source, "--label", "species", "--budget", 5)
+    assert "--budget needs all rows in memory" in str(done.exception)
+
+
+def test_hidden_files_make_no_set_of_a_folder(files, monkeypatch):
+    folder, _ = files
+    monkeypatch.chdir(folder)
+    (folder / "iris").rename(folder / "_iris")
+    (folder / "pictures").mkdir()
+    (folder / "_iris").rename(folder / "pictures" / "_iris")
+    done = run("audit", "pictures", "--budget", 5)
+    assert done.exit_code != 0
+    assert "Parquet" not in str(done.exception)

@@ -13,7 +13,7 @@ from neighboragg.audit import audit as run_audit
 from neighboragg.cli._options import CacheFolder, Encoding, LabelColumn, Overwrite, Separator, names_of
 from neighboragg.cli._progress import progress_bar
 from neighboragg.cli._warnings import warnings_printed
-from neighboragg.distributed import connect
+from neighboragg.distributed import connect, holds_parquet
 from neighboragg.exceptions import InvalidParameterError
 
 __all__ = ["audit"]
@@ -21,11 +21,11 @@ __all__ = ["audit"]
 
 def audit(
     file: Annotated[
-        Path,
+        str,
         typer.Argument(
             help="Table with a label column (CSV, JSON lines, Parquet, Feather or Excel), or a folder of pictures "
-            "with a folder for each class. Parquet files larger than memory: a folder of them, a pattern in quotes, or "
-            "a file with --sample-rows or --cluster."
+            "with a folder for each class. Parquet files larger than memory: a folder of them, a pattern in quotes, an "
+            "address such as s3://…, or a file with --sample-rows or --cluster."
         ),
     ],
     label: LabelColumn = None,
@@ -129,7 +129,7 @@ def audit(
 ) -> None:
     """Find suspicious labels: ranked, with the suggested label and the reasons."""
     flag = _rule(budget, false_alarms)
-    if sample_rows is not None or cluster is not None or _holds_parquet(file):
+    if sample_rows is not None or cluster is not None or holds_parquet(file):
         _refuse_for_large_files(
             "needs all rows in memory, so not for Parquet files that are read part by part",
             {
@@ -163,7 +163,7 @@ def audit(
         console = Console()
         with warnings_printed(console), connect(cluster) as client, progress_bar(console) as progress:
             large = audit_files(
-                str(file),
+                file,
                 output,
                 label=label,
                 flag=flag,
@@ -181,13 +181,13 @@ def audit(
         said = f"{large.summary()}\n\nFlagged rows: {large.flagged}\nAll rows:     {large.judged.path}"
         console.print(said, soft_wrap=True, markup=False, highlight=False)
         return
-    AuditFiles(output).check(str(file), overwrite=overwrite)
+    AuditFiles(output).check(file, overwrite=overwrite)
     if encoder is not None and "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # an encoder of one's own lies beside the data, not in a package
     console = Console()
     with warnings_printed(console), progress_bar(console) as progress:
         found = run_audit(
-            file,
+            Path(file),
             label=label,
             flag=flag,
             columns=names_of(columns) or None,
@@ -212,14 +212,7 @@ def audit(
             progress=progress,
         )
         files = found.write(output, overwrite=overwrite)
-    console.print(_report(found, files, file, image), soft_wrap=True, markup=False, highlight=False)
-
-
-def _holds_parquet(file: Path) -> bool:
-    """Whether it is a folder of Parquet files, or a pattern for files."""
-    if file.is_dir():
-        return any(path.suffix.lower() in (".parquet", ".pq") for path in file.rglob("*"))
-    return "*" in str(file) and not file.exists()
+    console.print(_report(found, files, Path(file), image), soft_wrap=True, markup=False, highlight=False)
 
 
 def _refuse_for_large_files(why: str, given: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from neighboragg._public import publish as _publish
 from neighboragg.distributed._cluster import connect
 from neighboragg.distributed._fit import fit
-from neighboragg.distributed._input import list_files
+from neighboragg.distributed._input import holds_parquet, list_files
 from neighboragg.distributed._mislabel import find_mislabeled
 from neighboragg.distributed._read import take_rows
 from neighboragg.distributed._run import PartsFailedError, Written
@@ -15,6 +15,7 @@ __all__ = [
     "connect",
     "find_mislabeled",
     "fit",
+    "holds_parquet",
     "list_files",
     "score",
     "take_rows",

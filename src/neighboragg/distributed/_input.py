@@ -143,6 +143,31 @@ def list_files(source: Any, *, output: str | PathLike[str] | None = None) -> lis
     return paths
 
 
+def holds_parquet(source: str | PathLike[str]) -> bool:
+    """Whether a source is a set of Parquet files: a folder that holds any, a pattern, or an address.
+
+    Parameters
+    ----------
+    source : path-like or str
+
+    Returns
+    -------
+    answer : bool
+        False for a single file, and for a folder whose Parquet files all begin with a dot or an underscore, or lie in
+        folders that do.
+
+    Examples
+    --------
+    >>> from neighboragg.distributed import holds_parquet
+    >>> holds_parquet("s3://bucket/labeled"), holds_parquet("labeled/2026-??.parquet"), holds_parquet("labeled.csv")
+    (True, True, False)
+    """
+    path = Path(source)
+    if path.is_dir():
+        return any(_is_data(file.relative_to(path)) for file in path.rglob("*"))
+    return "://" in str(source) or _is_pattern(path)
+
+
 def check_apart(source: Any, output: str | PathLike[str]) -> None:
     """Raise if the source would take in what is written to the output: the next run would read its own results."""
     path = Path(output).resolve()
@@ -240,7 +265,7 @@ def _paths(source: str | PathLike[str]) -> list[str]:
                 "Hint: pandas.read_csv(path).to_parquet('table.parquet') makes one of a CSV file."
             )
         return [str(path.resolve())]
-    elif glob.has_magic(text):
+    elif _is_pattern(path):
         found = [Path(name) for name in _matching(text) if _is_data(Path(Path(name).name))]
     else:
         raise InvalidInputError(f"There is no file or folder {path}.")
@@ -260,7 +285,7 @@ def _takes_in(source: str | PathLike[str], file: Path) -> bool:
     if place.is_dir():
         folder = place.resolve()
         return file.is_relative_to(folder) and _is_data(file.relative_to(folder))
-    if place.exists() or not glob.has_magic(text):
+    if not _is_pattern(place):
         return place.resolve() == file
     names = place.absolute().parts
     fixed = list(takewhile(lambda name: not glob.has_magic(name), names))
@@ -271,6 +296,10 @@ def _takes_in(source: str | PathLike[str], file: Path) -> bool:
     if "**" in magic:  # any depth below
         return magic[-1] == "**" or fnmatch(inside[-1], magic[-1])
     return len(inside) == len(magic) and all(map(fnmatch, inside, magic))
+
+
+def _is_pattern(path: Path) -> bool:
+    return glob.has_magic(str(path)) and not path.exists()
 
 
 def _matching(pattern: str) -> list[str]:
