@@ -156,7 +156,7 @@ def fit(
     chosen = tuple(columns or [name for name in column_names(first) if name != label])
     if label in chosen:
         raise InvalidInputError(f"The label column {label!r} is among the columns that the model is to know.")
-    for file in (first, *files_val):
+    for file in (first, *(file for file in files_val if file.rows)):
         check_columns(file, (label, *chosen))
     plan = Plan(
         "fit",
