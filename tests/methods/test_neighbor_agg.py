@@ -365,8 +365,8 @@ PARAMETERS = [
     ),
     (
         {"second_opinions": [LogisticRegression(), 7]},
-        "Second opinion 1 of NeighborAgg must be a classifier with predict_proba, or one of 'kernel', 'forest', "
-        "'extra trees', 'boosting'. Got 7 instead.",
+        "Second opinion 1 of NeighborAgg must be a classifier with predict_proba, or one of 'kernel', "
+        "'smooth kernel', 'forest', 'extra trees', 'boosting'. Got 7 instead.",
     ),
     (
         {"second_opinions": ["forest", "forest"]},

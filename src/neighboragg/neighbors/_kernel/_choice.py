@@ -70,7 +70,7 @@ def _warn_once(reason: str) -> None:
         f"This search is NumPy's, several times slower than the compiled one: {reason}. Results are the same.\n"
         "Hint: install a C++ compiler and neighboragg again; neighboragg.show_versions() says which is in use.",
         SlowSearchWarning,
-        stacklevel=6,
+        stacklevel=7,
     )
 
 
