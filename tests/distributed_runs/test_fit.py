@@ -271,6 +271,9 @@ def test_a_mistake_does_not_take_the_name_of_the_output(files, fitted, frozen, r
     refused(lambda: fitted(later, validation), f"There is no column 'digit' in {later / '1.parquet'}.")
     views = TrustedClassifier(frozen, features={"a": "auto", "b": "passthrough"})
     refused(lambda: fitted(source, validation, model=views), "Several views of rows are kept in memory")
+    refused(
+        lambda: fitted(tmp_path, validation), f"model.nagg.parts lies in the input {tmp_path}, which would"
+    )
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -21,6 +21,7 @@ from neighboragg.distributed._gather import read_labels, read_rows
 from neighboragg.distributed._input import (
     InputFile,
     Part,
+    check_apart,
     check_columns,
     column_names,
     cut,
@@ -150,6 +151,9 @@ def fit(
     executor = executor_for(client, n_jobs)
     path = Path(output).resolve()
     _refuse_existing(path)
+    kept = path.with_name(f"{path.name}.parts")
+    for given in (source, *(() if validation is None else (validation,))):
+        check_apart(given, kept)
     files = find_files(source)
     files_val = [] if validation is None else find_files(validation)
     first = next(file for file in files if file.rows)
@@ -167,7 +171,7 @@ def fit(
         cut(files, part_rows),
     )
     run = _Run(model, plan, files_val, chosen, label, part_rows, batch_rows, tuple(trusted), executor)
-    folder = OutputFolder(path.with_name(f"{path.name}.parts"))
+    folder = OutputFolder(kept)
     with telling(progress), folder.locked():
         folder.begin(plan)
         try:
