@@ -76,6 +76,16 @@ def test_the_limit_may_be_nested():
     assert product_threads() == {2}
 
 
+def test_the_limit_holds_for_a_library_that_is_loaded_later():
+    with ONE_THREAD:
+        pass
+    pytest.importorskip("faiss")  # brings a matrix library of its own
+    with threadpool_limits(2, user_api="blas"):
+        with ONE_THREAD:
+            assert product_threads() == {1}
+        assert product_threads() == {2}
+
+
 def test_a_limit_that_the_user_sets_around_it_is_restored():
     with threadpool_limits(1, user_api="blas"), ONE_THREAD:
         pass

@@ -1,6 +1,7 @@
 """Threads of ours, and matrix products on one thread where more would mostly wait for each other."""
 
-from functools import cache
+import sys
+from functools import lru_cache
 from threading import Lock
 
 import threadpoolctl
@@ -21,16 +22,15 @@ class _OneThread:
     def __init__(self) -> None:
         self.lock = Lock()
         self.n_inside = 0
-        self.before: list[int] = []
+        self.before: list[tuple[threadpoolctl.LibController, int]] = []
 
     def __enter__(self) -> None:
         with self.lock:
             if self.n_inside == 0:
-                now = [library.num_threads for library in _libraries()]
-                one = [1] * len(now)
-                self.before = [] if now == one else now  # nothing to do, and nothing to undo
+                found = [(library, library.num_threads) for library in _libraries(len(sys.modules))]
+                self.before = [(library, threads) for library, threads in found if threads != 1]
                 if self.before:
-                    _set_threads(one)
+                    _set_threads([(library, 1) for library, _ in self.before])
             self.n_inside += 1
 
     def __exit__(self, *error: object) -> None:
@@ -41,18 +41,21 @@ class _OneThread:
                 _set_threads(self.before)
 
 
-@cache
-def _libraries() -> list[threadpoolctl.LibController]:
-    """The loaded matrix libraries; looking for them takes longer than a small search."""
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> list[threadpoolctl.LibController]:
+    """The loaded matrix libraries; looking for them takes longer than a small search.
+
+    A module that was imported since may have brought a library of its own, as faiss does.
+    """
     return threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-def _set_threads(numbers: list[int]) -> None:
+def _set_threads(numbers: list[tuple[threadpoolctl.LibController, int]]) -> None:
     """Set the threads of each matrix library."""
     # From threadpoolctl 3.8 on, only the thread that set the limit of OpenBLAS first may change it, and calls by
     # others do nothing without a word. The lock above is the order that this rule is there to enforce.
     _disown()
-    for library, number in zip(_libraries(), numbers, strict=True):
+    for library, number in numbers:
         library.set_num_threads(number)
     _disown()
 
