@@ -39,12 +39,14 @@ kernel:
 	@$(PYTHON) tools/build_kernel.py > /dev/null
 
 # As it is installed where there is no compiler: the search is NumPy's, and its results are the same.
+PURE := PYTHONPATH=$(CURDIR)/$(VENV)/pure $(BIN)/python
+
 test-pure: $(VENV)/.dev
 	@rm -rf $(VENV)/pure
 	@CXX=/bin/false $(PIP) --no-deps --target $(VENV)/pure .
-	@PYTHONPATH=$(VENV)/pure $(BIN)/python -c 'from neighboragg.neighbors import kernel_in_use as k; assert k().name == "numpy", k()'
-	@PYTHONPATH=$(VENV)/pure $(BIN)/python -m pytest -n auto tests/neighbors
-	@PYTHONPATH=$(VENV)/pure $(BIN)/python -m pytest -n auto -m "not slow" tests/methods tests/classifier
+	@$(PURE) -c 'from neighboragg.neighbors import kernel_in_use as k; assert k().name == "numpy", k()'
+	@$(PURE) -m pytest -n auto tests/neighbors
+	@$(PURE) -m pytest -n auto -m "not slow" tests --ignore tests/neighbors
 
 $(VENV)/.torch: $(VENV)/.dev
 	@echo "Installing PyTorch ..."
