@@ -2,6 +2,9 @@
 
 50,000 × 64 rows of 1,000 classes around centers of their own, a fifth of them validation rows. Memory is the largest
 beyond what was there before the call. Run it once for each version of the library, with PYTHONPATH saying which.
+
+With --fewer-rows: what it changes that the pool is fitted on fewer validation rows where there are so many classes,
+beside a fit on as many as with few classes, on rows that neither has seen.
 """
 
 import argparse
@@ -12,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from _record import RESULTS, peak_memory, save
-from neighboragg.methods import NeighborAgg
+from neighboragg.methods import NeighborAgg, _neighbor_agg
+from neighboragg.metrics import auroc, average_precision_error
 
 N_ROWS, N_FEATURES, N_CLASSES, N_SCORED = 50_000, 64, 1000, 2000
 
@@ -41,10 +45,42 @@ def measure() -> list[dict[str, Any]]:
     return [{"call": call, "cpu_seconds": cpu, "extra_memory_mib": peak} for call, cpu, peak in found]
 
 
+def effect_of_fewer_rows() -> list[dict[str, Any]]:
+    """Quality of trust by the number of rows that the pool is fitted on, and how far it moves."""
+    X, y, val, proba = make_data()
+    seen, new = np.flatnonzero(val)[N_SCORED:], np.flatnonzero(val)[:N_SCORED]
+    correct = proba[:N_SCORED].argmax(axis=1) == y[new]
+    found: list[dict[str, Any]] = []
+    reference = None
+    for most in (_neighbor_agg.MOST_JUDGED * N_CLASSES, _neighbor_agg.MOST_JUDGED_VALUES):
+        _neighbor_agg.MOST_JUDGED_VALUES = most
+        method = NeighborAgg()
+        method.fit(X[~val], y[~val], X_val=X[seen], y_val=y[seen], proba_val=proba[N_SCORED:])
+        trust = method.score_samples(X[new], proba[:N_SCORED])
+        reference = trust if reference is None else reference
+        moved = np.abs(trust - reference)
+        found.append(
+            {
+                "rows": min(most // N_CLASSES, len(seen)),
+                "accuracy": float(correct.mean()),
+                "auroc": float(auroc(correct, trust)),
+                "ap_error": float(average_precision_error(correct, trust)),
+                "mean_change": float(moved.mean()),
+                "largest_change": float(moved.max()),
+            }
+        )
+        print(found[-1], flush=True)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fewer-rows", action="store_true", help="measure what fewer validation rows change")
     parser.add_argument("--version", default="after", help="what to call the version measured")
     args = parser.parse_args()
+    if args.fewer_rows:
+        save("many_classes_rows", effect_of_fewer_rows(), 0)
+        return
     path = RESULTS / "many_classes.json"
     earlier = json.loads(path.read_text())["rows"] if path.exists() else []
     rows = [{"version": args.version, **row} for row in measure()]

@@ -388,6 +388,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "latency": cost_tables.latency,
     "one-query": cost_tables.one_query,
     "many-classes": cost_tables.many_classes,
+    "many-classes-rows": cost_tables.many_classes_rows,
     "growth": cost_tables.growth,
     "growth-large": cost_tables.growth_large,
     "efforts": efforts,
