@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.naive_bayes import GaussianNB
 
 from neighboragg import distributed, find_mislabeled
 from neighboragg.datasets import add_label_noise
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning, UntrustedTypeError
+from neighboragg.mislabel import Budget
 
 
 @pytest.fixture(scope="module")
@@ -167,8 +169,6 @@ def test_the_detector_is_fitted_once(judged, tmp_path, monkeypatch):
 
 
 def test_refusals(judged, labeled):
-    with pytest.raises(InvalidParameterError, match="cannot be a number of labels here"):
-        judged("a", flag=5)
     with pytest.raises(
         InvalidInputError, match="The label column 'species' is among the columns to judge by"
     ):
@@ -179,10 +179,78 @@ def test_refusals(judged, labeled):
     gap.loc[50, "species"] = None
     with pytest.raises(InvalidInputError, match=r"There is no label in row 50 of .*0\.parquet\."):
         judged("gap", frame=gap)
-    with pytest.raises(
-        InvalidInputError, match=r"4 of 4 parts cannot be read, such as .*There is no column 'kind'"
+
+
+@pytest.mark.parametrize("flag", [5, np.int64(5), Budget(5)])
+def test_no_number_of_labels_can_be_asked_for(judged, flag):
+    with pytest.raises(InvalidParameterError, match="cannot be a number of labels here"):
+        judged("a", flag=flag)
+
+
+def test_a_text_is_no_list_of_columns(judged):
+    for name in ("columns", "keep"):
+        with pytest.raises(InvalidParameterError) as caught:
+            judged("a", **{name: "id"})
+        assert str(caught.value) == (
+            f"The {name!r} parameter of find_mislabeled must be a list of names of columns. Got the text 'id' instead."
+            "\nHint: a list of one is ['id']."
+        )
+
+
+def test_a_column_named_twice_counts_once(judged):
+    names = ["petal width", "petal length"]
+    pd.testing.assert_frame_equal(
+        judged("a", columns=pd.Index(names)), judged("b", columns=[*names, *names]), check_exact=True
+    )
+
+
+def test_a_mistake_does_not_take_the_name_of_the_output(judged, labeled, tmp_path):
+    gap = labeled.copy()
+    gap.loc[50, "species"] = None
+    for message, options in (
+        (
+            r"There is no column 'kind' in .*0\.parquet\.\nHint: the columns are 'sepal length'",
+            {"label": "kind"},
+        ),
+        (r"There is no column 'girth' in .*0\.parquet\.", {"columns": ["girth"]}),
+        (r"There is no column 'name' in .*0\.parquet\.", {"keep": ["name"]}),
+        ("There is no label in row 50 of ", {"frame": gap}),
+        ("'cv' parameter of MislabelDetector must be an int >= 2", {"cv": 1}),
     ):
-        judged("b", label="kind", columns=["petal width"])
+        with pytest.raises((InvalidInputError, InvalidParameterError), match=message):
+            judged(f"{len(list(tmp_path.iterdir()))}", **options)
+    assert {path.name[:5] for path in tmp_path.iterdir()} == {"input"}
+
+
+def test_a_file_without_rows_has_no_say_in_the_columns(judged, labeled, tmp_path):
+    first = judged("a")
+    labeled[:0][["petal width", "species"]].to_parquet(tmp_path / "input a" / "-empty.parquet")
+    (tmp_path / "input a").rename(tmp_path / "input b")
+    pd.testing.assert_frame_equal(judged("b"), first, check_exact=True)
+
+
+def test_threads_are_no_part_of_what_is_resumed(judged):
+    first = judged("a")
+    pd.testing.assert_frame_equal(judged("a", n_jobs=2, verbose=1), first, check_exact=True)
+    with pytest.raises(InvalidInputError, match="another run: with random_state=0, not 1"):
+        judged("a", random_state=1)
+    with pytest.raises(InvalidInputError, match="another run: of another model, or of one with other param"):
+        judged("a", flag=0.05)
+
+
+class OwnClassifier(GaussianNB):
+    pass
+
+
+def test_a_classifier_of_ones_own_is_trusted_by_name(judged):
+    name = f"{OwnClassifier.__module__}.OwnClassifier"
+    with (
+        pytest.warns(TrustWarning, match="which load takes only on your word"),
+        pytest.raises(UntrustedTypeError, match=rf"^The saved .* are not known to be safe: {name}\.\nHint:"),
+    ):
+        judged("a", estimator=OwnClassifier())
+    own = judged("a", estimator=OwnClassifier(), trusted=[name])
+    pd.testing.assert_frame_equal(own, judged("b", estimator=GaussianNB()), check_exact=True)
 
 
 @pytest.mark.parametrize(

@@ -257,6 +257,7 @@ def test_a_mistake_does_not_take_the_name_of_the_output(files, fitted, frozen, r
     unlabeled, _ = files(100, name="unlabeled", frame=rows.drop(columns="digit"))
     later, _ = files(100, name="later")
     rows[100:].drop(columns="digit").to_parquet(later / "1.parquet")
+    other, _ = files(100, name="other", frame=rows.assign(digit=rows["digit"] + 1))
     before = sorted(tmp_path.iterdir())
     unfitted = TrustedClassifier(GaussianNB())
     needs = "TrustedClassifier needs rows that the classifier was not trained on"
@@ -269,6 +270,12 @@ def test_a_mistake_does_not_take_the_name_of_the_output(files, fitted, frozen, r
         f"There is no column 'digit' in {unlabeled / '0.parquet'}.\nHint: the columns are 'pixel0', ",
     )
     refused(lambda: fitted(later, validation), f"There is no column 'digit' in {later / '1.parquet'}.")
+    refused(
+        lambda: fitted(source, validation, columns=["pixel1", "pixel2"]),
+        "Feature names seen at fit time, yet now missing:\n- pixel0",
+        ValueError,
+    )
+    refused(lambda: fitted(other, validation), "not among the 10 known classes: 10.")
     views = TrustedClassifier(frozen, features={"a": "auto", "b": "passthrough"})
     refused(lambda: fitted(source, validation, model=views), "Several views of rows are kept in memory")
     refused(

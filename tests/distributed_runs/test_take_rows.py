@@ -17,6 +17,11 @@ def folder(tmp_path_factory):
     return folder
 
 
+def test_no_files():
+    with pytest.raises(InvalidInputError, match=r"^The list of input files is empty\.$"):
+        take_rows([], 5)
+
+
 @pytest.mark.parametrize("number", [5, np.int64(5), 1000])
 def test_a_number_is_how_many(folder, number):
     frame = take_rows(folder, number, part_rows=7)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import bdtrc
 
 from neighboragg._binomial import upper_limit
-from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
 from neighboragg.exceptions import FittedRowsWarning
 from neighboragg.persistence import Stored, require
 
@@ -41,15 +41,15 @@ class FittedRows(Stored):
     def find(self, vectors: FloatArray, owner: str, codes: IntArray | None = None) -> IntArray | None:
         """For each row the position of the row of fit that it is itself, or -1; None if there is none.
 
-        Warns if more rows are copies than rows of fit are copies of each other. Where those often are, an equal row
-        may well be another one, and counts as the row itself only when labels are judged, given as `codes`: there
-        it could confirm its own label.
+        Warns if more rows are copies than rows of fit are copies of each other, equal ones taken once. Where those
+        often are, an equal row may well be another one, and counts as the row itself only when labels are judged,
+        given as `codes`: there it could confirm its own label.
         """
         queries = row_hashes(vectors)
         first = self.hashes.searchsorted(queries, side="left")
         count = self.hashes.searchsorted(queries, side="right") - first
         n_copies = int(np.count_nonzero(count))
-        if n_copies and self._more_than_by_chance(n_copies, len(vectors)):
+        if n_copies and self._more_than_by_chance(queries, count > 0):
             warnings.warn(
                 f"{n_copies} of {len(vectors)} rows passed to {owner} ({n_copies / len(vectors):.0%}) are exact "
                 "copies of rows it was fitted on. The classifier has seen them, so their trust looks better than "
@@ -68,7 +68,9 @@ class FittedRows(Stored):
                 chosen[row] = twins[(self.codes[twins] == codes[row]).argmax()]
         return np.where(count > 0, self.positions[chosen], -1)
 
-    def _more_than_by_chance(self, n_copies: int, n_rows: int) -> bool:
+    def _more_than_by_chance(self, hashes: IntArray, copied: BoolArray) -> bool:
+        # Equal rows count once: all of them are copies if one is, and a batch may have been filled up with them.
+        n_copies, n_rows = len(np.unique(hashes[copied])), len(np.unique(hashes))
         return bool(bdtrc(n_copies - 1, n_rows, self._chance_of_a_copy) < TAIL)
 
     @cached_property

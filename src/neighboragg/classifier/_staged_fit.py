@@ -7,8 +7,10 @@ import numpy as np
 from sklearn.base import clone
 
 from neighboragg._base_classifier import gives_vectors, is_frozen, preprocessing_of
+from neighboragg._row_selection import take_rows
 from neighboragg._typing import Array, ArrayLike, FloatArray, IntArray
-from neighboragg._validation import check_labels
+from neighboragg._validation import check_labels, encode_labels
+from neighboragg.classifier._ask import ask
 from neighboragg.classifier._fitted_rows import row_hashes
 from neighboragg.classifier._label_leakage import refuse_frozen_parts, refuse_supervised_vectors
 from neighboragg.classifier._trusted_classifier import TrustedClassifier
@@ -136,6 +138,10 @@ class StagedFit(Savable):
                 refuse_supervised_vectors(model.estimator, model.features, X, labels, owner)
                 proba = out_of_fold(model.estimator, X, labels, model.cv, None, owner)
             model._fit_estimator(X, labels, None)
+            if is_frozen(model.estimator):
+                # What it would say no to at the end, it is asked for before all rows are read.
+                ask(model.estimator_, take_rows(X, np.arange(1)), labels=False)
+                encode_labels(labels, model.estimator_.classes_, "y", owner)
             vectors = model._fit_vectorizer(X, labels)
         if model._vectorizer.views is not None:
             raise InvalidInputError(f"Several views of rows are kept in memory by {owner}, so not here.")

@@ -26,11 +26,12 @@ from neighboragg.distributed._input import (
     column_names,
     cut,
     find_files,
+    first_with_rows,
     read_part,
 )
 from neighboragg.distributed._model import ModelFile, ModelObject, as_model
 from neighboragg.distributed._output import PURPOSE, OutputFolder, Plan
-from neighboragg.distributed._rows import as_rows, in_portions
+from neighboragg.distributed._rows import as_rows, in_portions, listed_names
 from neighboragg.distributed._run import do_parts
 from neighboragg.distributed._shards import RowsFile, SearchShards
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
@@ -145,6 +146,7 @@ def fit(
             f"The 'model' parameter of fit must be a TrustedClassifier. Got a {type(model).__name__}.\n"
             "Hint: TrustedClassifier(FrozenEstimator(classifier)) for a classifier that was fitted elsewhere."
         )
+    asked = listed_names(columns, "columns", "fit")
     # Refuse what cannot be had before anything is read.
     StagedFit.method_of(model)
     StagedFit.check(model, validated=validation is not None)
@@ -156,8 +158,8 @@ def fit(
         check_apart(given, kept)
     files = find_files(source)
     files_val = [] if validation is None else find_files(validation)
-    first = next(file for file in files if file.rows)
-    chosen = tuple(columns or [name for name in column_names(first) if name != label])
+    first = first_with_rows(files)
+    chosen = asked or tuple(name for name in column_names(first) if name != label)
     if label in chosen:
         raise InvalidInputError(f"The label column {label!r} is among the columns that the model is to know.")
     for file in (first, *(file for file in files_val if file.rows)):
@@ -178,8 +180,7 @@ def fit(
             _refuse_existing(path)  # another run may have been there before this one had the lock
             run.fitted(folder).save(path)
         except BaseException:
-            if not (folder.path / STAGE).exists():
-                folder.clear()  # nothing to resume, and nothing that would stand in the way of another call
+            folder.clear_if_unused()
             raise
         folder.clear()
     return load(path, trusted=trusted, mmap=True)
@@ -208,6 +209,7 @@ class _Run:
         """The model, by way of a folder that is taken for this run."""
         announce("Reading labels")
         labels = read_labels(self.executor, self.plan.parts, self.label)
+        X_val, y_val = self._validation()
         begun = folder.path / STAGE
         if not begun.exists():
             self._begin(begun, labels)
@@ -220,7 +222,6 @@ class _Run:
         found = folder.path / FOUND
         found.mkdir(exist_ok=True)
         search = SearchShards(rows, found, self.part_rows, self.executor)
-        X_val, y_val = self._validation()
         return stage.finish(ArrayBlocks(rows.read(), search), self._hashes(folder), labels, X_val, y_val)
 
     def _begin(self, path: Path, labels: Array) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "column_names",
     "cut",
     "find_files",
+    "first_with_rows",
     "list_files",
     "read_part",
 ]
@@ -108,6 +109,11 @@ def find_files(source: Any) -> list[InputFile]:
     return files
 
 
+def first_with_rows(files: Sequence[InputFile]) -> InputFile:
+    """The file whose columns stand for those of all; one without rows may have any."""
+    return next(file for file in files if file.rows)
+
+
 def list_files(source: Any, *, output: str | PathLike[str] | None = None) -> list[str]:
     """Parquet files that a source stands for, in the order in which their rows are counted.
 
@@ -137,6 +143,8 @@ def list_files(source: Any, *, output: str | PathLike[str] | None = None) -> lis
     if output is not None:
         check_apart(source, output)
     paths = [path for one in _given(source) for path in _paths(one)]
+    if not paths:
+        raise InvalidInputError("The list of input files is empty.")
     if len(set(paths)) < len(paths):
         twice = min(path for path in paths if paths.count(path) > 1)
         raise InvalidInputError(f"{twice} is among the input files twice.")
@@ -199,7 +207,7 @@ def read_part(part: Part, columns: Sequence[str]) -> Any:
     arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
     part.file.check_unchanged()
     with _open(part.file.path) as file:
-        _refuse_missing(columns, file.schema_arrow.names, part.file.path)
+        _refuse_unclear(columns, file.schema_arrow.names, part.file.path)
         ends = np.cumsum([file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)])
         first, last = np.searchsorted(ends, [part.start, part.stop - 1], side="right")
         position = int(ends[first - 1]) if first else 0
@@ -229,16 +237,20 @@ def column_names(file: InputFile) -> list[str]:
 
 
 def check_columns(file: InputFile, columns: Sequence[str]) -> None:
-    """Raise if a file does not have all of these columns."""
-    _refuse_missing(columns, column_names(file), file.path)
+    """Raise unless a file has each of these columns, once."""
+    _refuse_unclear(columns, column_names(file), file.path)
 
 
-def _refuse_missing(columns: Sequence[str], names: Sequence[str], path: str) -> None:
+def _refuse_unclear(columns: Sequence[str], names: list[str], path: str) -> None:
     missing = [name for name in columns if name not in names]
     if missing:
         raise InvalidInputError(
             f"There is no column {missing[0]!r} in {path}.\nHint: the columns are "
             f"{', '.join(map(repr, names[:20]))}{', …' if len(names) > 20 else ''}."
+        )
+    if twice := [name for name in columns if names.count(name) > 1]:
+        raise InvalidInputError(
+            f"Several columns of {path} are called {twice[0]!r}.\nHint: write the file with a name of its own for each."
         )
 
 

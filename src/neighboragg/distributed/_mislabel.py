@@ -7,8 +7,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-import joblib
 import numpy as np
+from sklearn.base import clone
 
 import neighboragg
 from neighboragg._optional import import_extra
@@ -18,13 +18,23 @@ from neighboragg._typing import IntArray
 from neighboragg._validation import check_integer
 from neighboragg.distributed._executor import executor_for
 from neighboragg.distributed._gather import labels_of, places_in, read_labels, read_rows
-from neighboragg.distributed._input import Part, check_apart, column_names, cut, find_files, read_part
+from neighboragg.distributed._input import (
+    Part,
+    check_apart,
+    check_columns,
+    column_names,
+    cut,
+    find_files,
+    first_with_rows,
+    read_part,
+)
 from neighboragg.distributed._model import ModelFile, ModelObject, as_model
 from neighboragg.distributed._output import PURPOSE, Plan
-from neighboragg.distributed._rows import as_frame, check_kept, in_portions
+from neighboragg.distributed._rows import as_frame, check_kept, in_portions, listed_names
 from neighboragg.distributed._run import Written, run_parts
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.mislabel import FlagRule, MislabelDetector, MislabelResult
+from neighboragg.mislabel import Budget, FlagRule, MislabelDetector, MislabelResult
+from neighboragg.mislabel.rules import as_rule
 
 __all__ = ["find_mislabeled"]
 
@@ -92,6 +102,7 @@ def find_mislabeled(
     batch_rows: int = 4096,
     n_jobs: int | None = None,
     random_state: int = 0,
+    trusted: Sequence[str] = (),
     progress: Listener | None = None,
     **settings: Any,
 ) -> Written:
@@ -119,6 +130,8 @@ def find_mislabeled(
         As in :func:`score`.
     random_state : int, default=0
         Draws the sample, and seeds the detector.
+    trusted : sequence of str, default=()
+        Types of a classifier of one's own, as in :func:`neighboragg.load`: every process loads the detector.
     **settings : dict
         Any other parameter of :class:`~neighboragg.mislabel.MislabelDetector`.
 
@@ -158,7 +171,10 @@ def find_mislabeled(
     """
     for name, value in (("part_rows", part_rows), ("batch_rows", batch_rows), ("sample_rows", sample_rows)):
         check_integer(value, name, "find_mislabeled", minimum=1)
-    if isinstance(flag, int):
+    asked = listed_names(columns, "columns", "find_mislabeled")
+    kept = listed_names(keep, "keep", "find_mislabeled")
+    check_kept(kept, RESULTS)
+    if isinstance(as_rule(flag, "find_mislabeled"), Budget):
         raise InvalidParameterError(
             "The 'flag' parameter cannot be a number of labels here, as rows are judged part by part.\n"
             "Hint: flag='estimated', or a share such as 0.05; or sort the result by its score."
@@ -167,16 +183,16 @@ def find_mislabeled(
     executor = executor_for(client, n_jobs)
     detector = MislabelDetector(estimator, flag=flag, random_state=random_state, n_jobs=n_jobs, **settings)
     files = find_files(source)
-    names, kept = column_names(files[0]), tuple(keep)
-    chosen = tuple(columns or [name for name in names if name not in (label, *kept)])
-    check_kept(kept, RESULTS)
+    first = first_with_rows(files)
+    chosen = asked or tuple(name for name in column_names(first) if name not in (label, *kept))
     if label in chosen:
         raise InvalidInputError(f"The label column {label!r} is among the columns to judge by.")
+    check_columns(first, (label, *chosen, *kept))
     parts = cut(files, part_rows)
     plan = Plan(
         "find_mislabeled",
         neighboragg.__version__,
-        joblib.hash(detector, hash_name="sha1"),
+        as_model(clone(detector).set_params(n_jobs=None, verbose=0)).fingerprint,  # which change no result
         {
             "label": label,
             "columns": list(chosen),
@@ -202,7 +218,9 @@ def find_mislabeled(
             temporary = folder / f".{DETECTOR}.{token_hex(4)}.tmp"
             detector.save(temporary)
             temporary.replace(saved)
-        return JudgePart(as_model(saved), chosen, label, kept, sample, batch_rows)
+        model = as_model(saved, trusted)
+        model.get()  # what cannot be loaded here cannot be anywhere
+        return JudgePart(model, chosen, label, kept, sample, batch_rows)
 
     with telling(progress):
         return run_parts(make_work, plan, Path(output), executor, "Judging labels")

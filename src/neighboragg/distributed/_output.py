@@ -146,6 +146,11 @@ class OutputFolder:
             elif path.name != LOCK:
                 path.unlink()
 
+    def clear_if_unused(self) -> None:
+        """After a mistake, leave nothing that would stand in the way of another call, unless it could be resumed."""
+        if not any(path.name != MANIFEST and not path.name.startswith(".") for path in self.path.iterdir()):
+            self.clear()
+
     def missing(self, plan: Plan) -> list[Part]:
         """Parts that are not there yet, or not complete."""
         fingerprint = plan.fingerprint
@@ -210,12 +215,12 @@ def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         return f"of {before['task']}, not {now['task']}"
     if before["neighboragg"] != now["neighboragg"]:
         return f"by version {before['neighboragg']} of neighboragg, and this is {now['neighboragg']}"
-    if before["model"] != now["model"]:
-        return "of another model"
     for name in sorted({*before["settings"], *now["settings"]}):
         was, is_ = before["settings"].get(name), now["settings"].get(name)
         if was != is_:
             return f"with {name}={was!r}, not {is_!r}"
+    if before["model"] != now["model"]:
+        return "of another model, or of one with other parameters"
     old = {file["path"]: file for file in before["inputs"]}
     new = {file["path"]: file for file in now["inputs"]}
     for path in sorted({*old, *new}):

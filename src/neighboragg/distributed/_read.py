@@ -10,8 +10,8 @@ from neighboragg._typing import ArrayLike, IntArray
 from neighboragg._validation import check_integer
 from neighboragg.distributed._executor import executor_for
 from neighboragg.distributed._gather import places_in, read_rows
-from neighboragg.distributed._input import column_names, cut, find_files
-from neighboragg.distributed._rows import as_frame
+from neighboragg.distributed._input import column_names, cut, find_files, first_with_rows
+from neighboragg.distributed._rows import as_frame, listed_names
 from neighboragg.exceptions import InvalidInputError
 
 __all__ = ["take_rows"]
@@ -62,7 +62,7 @@ def take_rows(
     check_integer(part_rows, "part_rows", "take_rows", minimum=1)
     files = find_files(source)
     wanted = _wanted(rows, sum(file.rows for file in files), random_state)
-    names = tuple(columns or column_names(files[0]))
+    names = listed_names(columns, "columns", "take_rows") or tuple(column_names(first_with_rows(files)))
     parts = cut(files, part_rows)
     needed = [part for part in parts if len(places_in(wanted, part))]
     frame = as_frame(read_rows(executor_for(client, n_jobs), needed or parts[:1], names, wanted))

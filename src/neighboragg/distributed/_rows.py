@@ -1,15 +1,24 @@
 """From an Arrow table to what a model takes, and to it in portions of one size."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from neighboragg._optional import import_extra
 from neighboragg._row_selection import take_rows
-from neighboragg.exceptions import InvalidInputError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
-__all__ = ["as_array", "as_frame", "as_rows", "check_kept", "choose_columns", "in_portions", "plain_columns"]
+__all__ = [
+    "as_array",
+    "as_frame",
+    "as_rows",
+    "check_kept",
+    "choose_columns",
+    "in_portions",
+    "listed_names",
+    "plain_columns",
+]
 
 PURPOSE = "Reading Parquet files"
 
@@ -96,6 +105,16 @@ def choose_columns(model: Any, names: Sequence[str], where: str, keep: Sequence[
             "Hint: name the columns of numbers, or the column of vectors, with columns=[…] (--columns)."
         )
     return columns
+
+
+def listed_names(given: Iterable[str] | None, name: str, owner: str) -> tuple[str, ...]:
+    """Columns that a parameter lists, each once; none for None."""
+    if isinstance(given, str):
+        raise InvalidParameterError(
+            f"The {name!r} parameter of {owner} must be a list of names of columns. Got the text {given!r} instead.\n"
+            f"Hint: a list of one is [{given!r}]."
+        )
+    return tuple(dict.fromkeys(map(str, () if given is None else given)))
 
 
 def check_kept(keep: Sequence[str], results: Collection[str]) -> None:

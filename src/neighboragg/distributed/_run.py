@@ -120,7 +120,12 @@ def run_parts(
     folder = OutputFolder(output.with_name(f"{output.name}.parts") if single else output)
     with folder.locked():
         folder.begin(plan)
-        n_done = do_parts(make_work(folder.path), plan, folder, executor, stage)
+        try:
+            work = make_work(folder.path)
+        except BaseException:
+            folder.clear_if_unused()
+            raise
+        n_done = do_parts(work, plan, folder, executor, stage)
         files = folder.files(plan)
         if single:
             _join(files, output)

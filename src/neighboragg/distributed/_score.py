@@ -13,10 +13,26 @@ from neighboragg._optional import import_extra
 from neighboragg._progress import Listener, telling
 from neighboragg._validation import check_integer
 from neighboragg.distributed._executor import executor_for
-from neighboragg.distributed._input import Part, check_apart, column_names, cut, find_files, read_part
+from neighboragg.distributed._input import (
+    Part,
+    check_apart,
+    check_columns,
+    column_names,
+    cut,
+    find_files,
+    first_with_rows,
+    read_part,
+)
 from neighboragg.distributed._model import ModelFile, ModelObject, as_model
 from neighboragg.distributed._output import PURPOSE, Plan
-from neighboragg.distributed._rows import as_array, as_frame, check_kept, choose_columns, in_portions
+from neighboragg.distributed._rows import (
+    as_array,
+    as_frame,
+    check_kept,
+    choose_columns,
+    in_portions,
+    listed_names,
+)
 from neighboragg.distributed._run import Written, run_parts
 from neighboragg.exceptions import InvalidParameterError
 
@@ -136,6 +152,8 @@ def score(
     """
     check_integer(part_rows, "part_rows", "score", minimum=1)
     check_integer(batch_rows, "batch_rows", "score", minimum=1)
+    asked, kept = listed_names(columns, "columns", "score"), listed_names(keep, "keep", "score")
+    check_kept(kept, RESULTS)
     check_apart(source, output)
     executor = executor_for(client, n_jobs)
     source_of_model = as_model(model, trusted)
@@ -146,9 +164,9 @@ def score(
             f"Got a {type(loaded).__name__}."
         )
     files = find_files(source)
-    names, kept = column_names(files[0]), tuple(keep)
-    chosen = tuple(columns or choose_columns(loaded, names, files[0].path, kept))
-    check_kept(kept, RESULTS)
+    first = first_with_rows(files)
+    chosen = asked or tuple(choose_columns(loaded, column_names(first), first.path, kept))
+    check_columns(first, (*chosen, *kept))
     plan = Plan(
         "score",
         neighboragg.__version__,

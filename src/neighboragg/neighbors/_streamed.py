@@ -170,21 +170,6 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
                 merge_nearest(distances[part], ids[part], found, places)
         return distances, ids
 
-    def _check_exclude(self, exclude: ArrayLike, n: int) -> IntArray:
-        ids = np.asarray(exclude)
-        owner = type(self).__name__
-        if ids.shape != (n,) or (ids.size and ids.dtype.kind not in "iu"):
-            raise InvalidInputError(
-                f"exclude passed to {owner} must hold one row id or -1 for each of the {n} queries. "
-                f"Got shape {ids.shape} and dtype {ids.dtype}."
-            )
-        if ids.size and (ids.min() < -1 or ids.max() >= self.n_samples_fit_):
-            raise InvalidInputError(
-                f"exclude passed to {owner} must hold row ids below {self.n_samples_fit_}, or -1. "
-                f"Got {ids.min()} to {ids.max()}."
-            )
-        return ids.astype(np.int64)
-
     def _neighbors_of_reference(self, k: int) -> tuple[FloatArray, IntArray]:
         shape = (self.n_samples_fit_, len(self.classes_), k)
         distances, ids = np.empty(shape), np.empty(shape, dtype=np.int64)
