@@ -44,6 +44,15 @@ def test_a_file_that_comes_in_the_meantime_shifts_no_rows(folder, tmp_path, monk
     assert all(number == f"p{row}" for row, number in found)
 
 
+def test_a_missing_label_is_named(folder, tmp_path):
+    frame = pd.read_parquet(folder / "q1.parquet")
+    frame.loc[70, "species"] = None
+    frame.to_parquet(folder / "q1.parquet")
+    with pytest.raises(InvalidInputError, match=r"^There is no label in row 70, counted .*\.\nHint: drop"):
+        audit_files(folder, tmp_path / "out.csv", label="species")
+    assert [path.name for path in tmp_path.iterdir()] == ["iris"]
+
+
 @pytest.mark.parametrize("pattern", ["", "**/*.parquet", "*/part*.parquet"])
 def test_judgments_are_not_written_into_the_input(folder, pattern, monkeypatch):
     monkeypatch.chdir(folder)

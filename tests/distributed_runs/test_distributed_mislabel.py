@@ -181,6 +181,25 @@ def test_refusals(judged, labeled):
         judged("gap", frame=gap)
 
 
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ([1.5, 2.5], "double such as 1.5"),
+        ([1.0, np.inf], "double such as 1.0"),
+        ([b"a", b"b"], r"binary such as b'a'"),
+        (pd.to_datetime(["2026-01-01", "2026-01-02"]), r"timestamp\[us\] such as 2026-01-01.*"),
+    ],
+)
+def test_what_is_no_class_is_refused(judged, labeled, tmp_path, labels, said):
+    frame = labeled.assign(species=pd.Series(labels)[np.arange(150) % 2].to_numpy())
+    with pytest.raises(
+        InvalidInputError,
+        match=rf"^Column 'species' of .*0\.parquet holds no classes, but values of the type {said}\.\nHint:",
+    ):
+        judged("a", frame=frame)
+    assert not (tmp_path / "a").exists()
+
+
 @pytest.mark.parametrize("flag", [5, np.int64(5), Budget(5)])
 def test_no_number_of_labels_can_be_asked_for(judged, flag):
     with pytest.raises(InvalidParameterError, match="cannot be a number of labels here"):

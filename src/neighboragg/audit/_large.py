@@ -157,6 +157,11 @@ def audit_files(
                 f"There is no column {label!r} in {source}.\n"
                 f"Hint: the columns are {', '.join(map(repr, frame.columns))}."
             )
+        if (missing := frame[label].isna()).any():
+            raise InvalidInputError(
+                f"There is no label in row {missing.idxmax()}, counted from 0 in all files together.\n"
+                "Hint: drop the rows without a label."
+            )
         roles = _roles(frame, label, columns=columns, exclude=exclude, keep=keep)
         judged = find_mislabeled(
             files,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from neighboragg._optional import import_extra
-from neighboragg._typing import Array, ArrayLike, IntArray
+from neighboragg._typing import Array, IntArray
 from neighboragg._validation import check_labels
 from neighboragg.distributed._executor import Executor
 from neighboragg.distributed._input import PURPOSE, Part, read_part
@@ -56,8 +56,16 @@ def labels_of(table: Any, label: str, part: Part) -> Array:
             f"There is no label in row {part.start + int(missing.to_numpy().argmax())} of {part.file.path}.\n"
             "Hint: drop the rows without a label."
         )
-    given: ArrayLike = column.to_numpy()
-    return check_labels(given, "the label column", "a run on files")
+    given: Array = column.to_numpy()
+    try:
+        if given.dtype.kind in "mM":
+            raise TypeError  # in memory they may be classes; a detector or model with them could not be saved
+        return check_labels(given, "the label column", "a run on files")
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"Column {label!r} of {part.file.path} holds no classes, but values of the type "
+            f"{table.schema.field(label).type} such as {given[0]}.\nHint: write labels as texts or whole numbers."
+        ) from error
 
 
 def places_in(rows: IntArray, part: Part) -> IntArray:
