@@ -238,3 +238,13 @@ def test_spellings_of_one_label_are_noted():
         "Labels that differ in spaces or capitals alone count as different: 'Cat ' and 'cat'."
     ]
     assert label_notes(np.array(["cat", "dog"])) == []
+
+
+@pytest.mark.parametrize("option", ["columns", "exclude", "keep"])
+def test_a_text_is_no_list_of_columns(option):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, 1.0]})
+    with pytest.raises(InvalidParameterError) as caught:
+        column_roles(frame, np.array(["x", "y"]), **{option: "ab"})
+    assert str(caught.value) == (
+        f"{option} must be a list of names of columns. Got the text 'ab' instead.\nHint: a list of one is ['ab']."
+    )

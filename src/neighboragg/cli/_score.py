@@ -1,6 +1,5 @@
 """`neighboragg score`: label and trust for the rows of Parquet files of any size."""
 
-import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +8,9 @@ from rich.console import Console
 
 from neighboragg.cli._options import names_of
 from neighboragg.cli._progress import progress_bar
+from neighboragg.cli._warnings import warnings_printed
 from neighboragg.distributed import connect
 from neighboragg.distributed import score as run_score
-from neighboragg.exceptions import TrustWarning
 
 __all__ = ["score"]
 
@@ -62,11 +61,10 @@ def score(
     """Score new rows: label, probability, trust and familiarity; stopped, the same command goes on where it was."""
     console = Console()
     with (
+        warnings_printed(console),
         connect(cluster, n_workers=workers, memory=memory) as client,
         progress_bar(console) as progress,
-        warnings.catch_warnings(record=True) as caught,
     ):
-        warnings.simplefilter("always", TrustWarning)
         written = run_score(
             model,
             source,
@@ -80,7 +78,4 @@ def score(
             trusted=names_of(trusted),
             progress=progress,
         )
-    for warning in caught:
-        if issubclass(warning.category, TrustWarning):
-            console.print(f"Warning: {warning.message}", style="bold yellow", soft_wrap=True, markup=False)
     console.print(str(written), soft_wrap=True, markup=False, highlight=False)

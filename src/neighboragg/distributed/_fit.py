@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -231,10 +230,7 @@ class _Run:
         table = read_rows(self.executor, self.plan.parts, self.columns, sample)
         announce("Fitting on the sample")
         validated = bool(self.files_val)
-        stage = StagedFit.begin(self.model, as_rows(table), labels[sample], validated=validated)
-        temporary = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
-        stage.save(temporary)
-        temporary.replace(path)
+        StagedFit.begin(self.model, as_rows(table), labels[sample], validated=validated).save(path)
 
     def _validation(self) -> tuple[Any, Array | None]:
         if not self.files_val:

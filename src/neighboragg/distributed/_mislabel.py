@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -215,9 +214,7 @@ def find_mislabeled(
         if not saved.exists():
             announce("Reading a sample")
             detector.fit(as_frame(read_rows(executor, parts, chosen, sample)), labels[sample])
-            temporary = folder / f".{DETECTOR}.{token_hex(4)}.tmp"
-            detector.save(temporary)
-            temporary.replace(saved)
+            detector.save(saved)
         model = as_model(saved, trusted)
         model.get()  # what cannot be loaded here cannot be anywhere
         return JudgePart(model, chosen, label, kept, sample, batch_rows)

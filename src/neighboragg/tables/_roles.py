@@ -109,6 +109,11 @@ def column_roles(
     """
     names = list(frame.columns)
     for option, given in (("columns", columns or ()), ("exclude", exclude), ("keep", keep)):
+        if isinstance(given, str):
+            raise InvalidParameterError(
+                f"{option} must be a list of names of columns. Got the text {given!r} instead.\n"
+                f"Hint: a list of one is [{given!r}]."
+            )
         for name in given:
             if name not in names:
                 raise InvalidParameterError(
