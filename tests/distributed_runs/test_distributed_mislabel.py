@@ -248,6 +248,15 @@ def test_a_file_without_rows_has_no_say_in_the_columns(judged, labeled, tmp_path
     pd.testing.assert_frame_equal(judged("b"), first, check_exact=True)
 
 
+def test_a_detector_that_is_lost_judges_all_parts_again(judged, tmp_path):
+    first = judged("a")
+    parts = sorted((tmp_path / "a").glob("part-*.parquet"))
+    before = [path.stat().st_mtime_ns for path in parts]
+    (tmp_path / "a" / "detector.nagg").unlink()
+    pd.testing.assert_frame_equal(judged("a"), first, check_exact=True)
+    assert all(path.stat().st_mtime_ns != time for path, time in zip(parts, before, strict=True))
+
+
 def test_threads_are_no_part_of_what_is_resumed(judged):
     first = judged("a")
     pd.testing.assert_frame_equal(judged("a", n_jobs=2, verbose=1), first, check_exact=True)

@@ -246,6 +246,22 @@ def test_a_failed_part_is_named_and_the_rest_is_kept(files, fitted, rows, tmp_pa
     assert not (tmp_path / "model.nagg").exists()
 
 
+@pytest.mark.parametrize("lost", ["rows.npy", "stage.nagg"])
+def test_what_is_lost_is_made_again(files, fitted, frozen, tmp_path, lost):
+    source, validation = files(100)
+    model = TrustedClassifier(frozen, NeighborAgg(effort="fast", learned_metric=False))
+    whole = fitted(source, validation, "whole.nagg", model=model)
+
+    def stop(stage, done, total):
+        if stage == "Searching neighbors":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(source, validation, model=model, progress=stop)
+    (tmp_path / "model.nagg.parts" / lost).unlink()
+    same_models(fitted(source, validation, model=model), whole)
+
+
 def refused(run, message, kind=InvalidInputError):
     with pytest.raises(kind) as caught:
         run()

@@ -211,11 +211,14 @@ class _Run:
         X_val, y_val = self._validation()
         begun = folder.path / STAGE
         if not begun.exists():
+            folder.begin_again()
             self._begin(begun, labels)
         stage: StagedFit = load(begun, trusted=self.trusted)
         dtype = "<f4" if stage.single else "<f8"
         rows = RowsFile(str(folder.path / ROWS), len(labels), stage.n_features, dtype)
-        rows.create()
+        if not Path(rows.path).exists():
+            folder.begin_again(STAGE)  # parts that are done are nowhere without it
+            rows.create()
         work = VectorizePart(as_model(begun, self.trusted), self.columns, rows, self.batch_rows)
         do_parts(work, self.plan, folder, self.executor, "Making vectors")
         found = folder.path / FOUND

@@ -28,7 +28,7 @@ from neighboragg.distributed._input import (
     read_part,
 )
 from neighboragg.distributed._model import ModelFile, ModelObject, as_model
-from neighboragg.distributed._output import PURPOSE, Plan
+from neighboragg.distributed._output import PURPOSE, OutputFolder, Plan
 from neighboragg.distributed._rows import as_frame, check_kept, in_portions, listed_names
 from neighboragg.distributed._run import Written, run_parts
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
@@ -205,13 +205,14 @@ def find_mislabeled(
         parts,
     )
 
-    def make_work(folder: Path) -> JudgePart:
+    def make_work(folder: OutputFolder) -> JudgePart:
         announce("Reading labels")
         labels = read_labels(executor, parts, label)
         codes = np.unique(labels, return_inverse=True)[1]
         sample = draw_sample(codes, sample_rows, random_state)
-        saved = folder / DETECTOR
+        saved = folder.path / DETECTOR
         if not saved.exists():
+            folder.begin_again()  # another detector might judge otherwise than that of the parts that are done
             announce("Reading a sample")
             detector.fit(as_frame(read_rows(executor, parts, chosen, sample)), labels[sample])
             detector.save(saved)

@@ -140,10 +140,17 @@ class OutputFolder:
 
     def clear(self) -> None:
         """Remove all that the folder holds but its lock, which keeps others out meanwhile."""
+        self._keep_only(LOCK)
+
+    def begin_again(self, *names: str) -> None:
+        """Remove whatever was made in the run of the plan, but for files of these names."""
+        self._keep_only(LOCK, MANIFEST, *names)
+
+    def _keep_only(self, *names: str) -> None:
         for path in self.path.iterdir():
             if path.is_dir():
                 rmtree(path)
-            elif path.name != LOCK:
+            elif path.name not in names:
                 path.unlink()
 
     def clear_if_unused(self) -> None:

@@ -91,7 +91,7 @@ class WritePart:
 
 
 def run_parts(
-    make_work: Callable[[Path], Callable[[Part], Any]],
+    make_work: Callable[[OutputFolder], Callable[[Part], Any]],
     plan: Plan,
     output: Path,
     executor: Executor,
@@ -121,7 +121,7 @@ def run_parts(
     with folder.locked():
         folder.begin(plan)
         try:
-            work = make_work(folder.path)
+            work = make_work(folder)
         except BaseException:
             folder.clear_if_unused()
             raise

@@ -41,9 +41,7 @@ class RowsFile:
     dtype: str
 
     def create(self) -> None:
-        """Make the file, with nothing in it yet, unless an earlier run has."""
-        if Path(self.path).exists():
-            return
+        """Make the file, with nothing in it yet."""
         temporary = f"{self.path}.{token_hex(4)}.tmp"
         shape = (self.n_rows, self.n_features)
         np.lib.format.open_memmap(temporary, mode="w+", dtype=self.dtype, shape=shape)
