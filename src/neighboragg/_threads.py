@@ -7,11 +7,17 @@ from threading import Lock
 import threadpoolctl
 from joblib import effective_n_jobs, parallel_config
 
+from neighboragg.exceptions import InvalidParameterError
+
 __all__ = ["ONE_THREAD", "n_threads"]
 
 
 def n_threads(n_jobs: int | None) -> int:
     """Threads that an `n_jobs` parameter stands for, whatever the limits on processes."""
+    if n_jobs == 0:
+        raise InvalidParameterError(
+            "The 'n_jobs' parameter must not be 0.\nHint: a number of threads, -1 for one on every core, None for one."
+        )
     with parallel_config(backend="threading"):
         return int(effective_n_jobs(n_jobs))
 

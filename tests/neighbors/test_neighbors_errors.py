@@ -210,3 +210,8 @@ def test_not_fitted(call):
         "This ClasswiseNeighbors instance is not fitted yet. Call 'fit' with appropriate arguments before "
         "using this estimator."
     )
+
+
+def test_no_threads_are_refused():
+    with pytest.raises(InvalidParameterError, match=r"^The 'n_jobs' parameter must not be 0\.\nHint: "):
+        ClasswiseNeighbors(n_jobs=0).fit([[0.0], [1.0]], [0, 1])
