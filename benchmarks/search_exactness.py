@@ -6,7 +6,7 @@ neighbors; one to 100 queries. `python benchmarks/search_exactness.py 10000` tak
 
 import os
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,10 +30,25 @@ def variants() -> list[str]:
     return names
 
 
-def problem(rng: np.random.Generator, kind: str, single: bool) -> tuple[Any, ...]:
+class Shape(NamedTuple):
+    """Rows, queries, features, classes and neighbors."""
+
+    n: int
+    q: int
+    d: int
+    n_classes: int
+    k: int
+
+
+def random_shape(rng: np.random.Generator) -> Shape:
     n, q = int(rng.integers(1, 400)), int(rng.choice([1, 2, 8, 9, 31, 32, 33, 41, 100]))
     d = int(rng.choice([1, 2, 3, 7, 8, 9, 16, 17, 30, 64, 128, 129, 300]))
     n_classes, k = int(rng.choice([1, 2, 5, 26, 80])), int(rng.choice([1, 3, 5, 10, 20, 64, 70]))
+    return Shape(n, q, d, n_classes, k)
+
+
+def problem(rng: np.random.Generator, kind: str, single: bool, shape: Shape) -> tuple[Any, ...]:
+    n, q, d, n_classes, k = shape
     X, Q = rng.normal(size=(n, d)), rng.normal(size=(q, d))
     match kind:
         case "ties":
@@ -86,7 +101,8 @@ def main() -> None:
     rng, names = np.random.default_rng(SEED), variants()
     wrong: dict[str, int] = dict.fromkeys(names, 0)
     for number in range(n_problems):
-        X, y, n_classes, Q, k, exclude = problem(rng, KINDS[number % len(KINDS)], number % 3 == 0)
+        kind, single = KINDS[number % len(KINDS)], number % 3 == 0
+        X, y, n_classes, Q, k, exclude = problem(rng, kind, single, random_shape(rng))
         expected = brute_force(X, y, n_classes, Q, k, exclude)
         index = ClasswiseNeighbors(k, n_jobs=1 + number % 2).fit(X, y, classes=np.arange(n_classes))
         for name in names:
