@@ -5,8 +5,8 @@
     python benchmarks/cluster.py cpu        # a cluster beside one process, on the same work
     python benchmarks/cluster.py large      # millions of rows through a cluster: memory of every process
 
-Every part writes its lines to results/cluster.json and leaves those of the others as they are. CPU time is used, not
-time on the clock, as it hardly depends on what else a machine does.
+Every part writes its lines to results/cluster.json and leaves those of the others as they are; `cpu` those of other
+sizes too. CPU time is used, not time on the clock, as it hardly depends on what else a machine does.
 """
 
 import argparse
@@ -31,9 +31,10 @@ from sklearn.linear_model import LogisticRegression
 from _record import RESULTS, save
 from neighboragg import NeighborAgg, TrustedClassifier
 from neighboragg.distributed import connect, score
-from neighboragg.neighbors import ClasswiseNeighbors, StreamedNeighbors
+from neighboragg.neighbors import ClasswiseNeighbors, StreamedNeighbors, kernel_in_use
 
 N_CLASSES, K = 10, 5
+IN_PARTS: dict[str, Any] = {"part_rows": 4096}
 
 
 def make_rows(n: int, n_features: int, seed: int) -> tuple[Any, Any]:
@@ -125,6 +126,7 @@ def streamed(args: argparse.Namespace) -> list[dict[str, Any]]:
         ours, theirs = np.load(folder / "streamed.npz"), np.load(folder / "memory.npz")
         row = {
             "what": "streamed",
+            "search": kernel_in_use().name,
             "reference_rows": n,
             "features": n_features,
             "queries": args.queries,
@@ -166,6 +168,7 @@ def shards(args: argparse.Namespace) -> list[dict[str, Any]]:
         found.append(
             {
                 "what": "shards",
+                "search": kernel_in_use().name,
                 "shards": n_shards,
                 "reference_rows": n,
                 "features": n_features,
@@ -209,30 +212,69 @@ def same_files(first: Path, second: Path) -> bool:
     )
 
 
+def score_when_told(folder: Path, half: int) -> None:
+    """A plain process that scores every second file as soon as it reads a line, and prints what that took."""
+    files = sorted((folder / "rows").glob("*.parquet"))[half::2]
+    warm_up(folder, folder / f"warm {half}")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    _, seconds = cpu_of(lambda: score(folder / "model.nagg", files, folder / f"half {half}", **IN_PARTS))
+    print(seconds)
+
+
+def warm_up(folder: Path, output: Path, **options: Any) -> None:
+    """Have the model in every process, as it stays there for all parts of a run."""
+    score(folder / "model.nagg", folder / "rows" / "000.parquet", output, part_rows=1024, **options)
+
+
+def cpu_of_two_processes(folder: Path) -> float:
+    """What the same work takes in two processes at a time that know nothing of each other."""
+    pair = [
+        subprocess.Popen(
+            [sys.executable, __file__, "half", "--folder", str(folder), "--half", str(half)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for half in range(2)
+    ]  # fmt: skip
+    for process in pair:
+        assert process.stdout is not None
+        if process.stdout.readline() != "ready\n":
+            raise RuntimeError("a process did not start")
+    for process in pair:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return sum(float(process.communicate()[0]) for process in pair)
+
+
 def cpu(args: argparse.Namespace) -> list[dict[str, Any]]:
     n, n_queries, n_features = args.reference, args.queries, 64
     with TemporaryDirectory() as name:
         folder = Path(name)
         save_model(folder / "model.nagg", n, n_features)
         write_rows(folder / "rows", n_queries, n_features, 4)
-        model, rows, settings = folder / "model.nagg", folder / "rows", {"part_rows": 4096}
-        _, alone = cpu_of(lambda: score(model, rows, folder / "alone", **settings))
+        model, rows = folder / "model.nagg", folder / "rows"
+        warm_up(folder, folder / "warm")
+        _, alone = cpu_of(lambda: score(model, rows, folder / "alone", **IN_PARTS))
         with connect("local", n_workers=2) as client:
-            score(model, rows / "000.parquet", folder / "warm", part_rows=1024, client=client)
+            warm_up(folder, folder / "warm on the cluster", client=client)
             before = client.run(time.process_time)
-            _, here = cpu_of(lambda: score(model, rows, folder / "cluster", client=client, **settings))
+            _, here = cpu_of(lambda: score(model, rows, folder / "cluster", client=client, **IN_PARTS))
             after = client.run(time.process_time)
         workers = sum(after[address] - before[address] for address in after)
         # Again, as what else the machine does moves CPU time too.
-        alone = (alone + cpu_of(lambda: score(model, rows, folder / "again", **settings))[1]) / 2
+        alone = (alone + cpu_of(lambda: score(model, rows, folder / "again", **IN_PARTS))[1]) / 2
+        two = cpu_of_two_processes(folder)
         row = {
             "what": "cpu",
+            "search": kernel_in_use().name,
             "reference_rows": n,
             "features": n_features,
             "queries": n_queries,
             "workers": 2,
             "equal": same_files(folder / "alone", folder / "cluster"),
             "cpu_seconds_one_process": alone,
+            "cpu_seconds_two_processes": two,
             "cpu_seconds_workers": workers,
             "cpu_seconds_client_and_scheduler": here,
             "cluster_over_one_process": (workers + here) / alone,
@@ -254,6 +296,7 @@ def large(args: argparse.Namespace) -> list[dict[str, Any]]:
             peaks = client.run(status, "VmHWM")
         row = {
             "what": "large",
+            "search": kernel_in_use().name,
             "rows": written.n_rows,
             "features": n_features,
             "parts": written.n_parts,
@@ -267,11 +310,16 @@ def large(args: argparse.Namespace) -> list[dict[str, Any]]:
     return [row]
 
 
+def size_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What was measured: `cpu` at any number of sizes, the others at one."""
+    return row["what"], *((row["reference_rows"], row["queries"]) if row["what"] == "cpu" else ())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["streamed", "shards", "cpu", "large", "child"])
+    parser.add_argument("what", choices=["streamed", "shards", "cpu", "large", "child", "half"])
     parser.add_argument("--reference", type=int, default=500_000, help="reference rows")
     parser.add_argument("--queries", type=int, default=50_000)
     parser.add_argument("--rows", type=int, default=5_000_000, help="rows of `large`")
@@ -280,16 +328,21 @@ def main() -> None:
     )
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--allowed", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--half", type=int, default=0, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.what == "child":
         child(args.folder, args.allowed)
+        return
+    if args.what == "half":
+        score_when_told(args.folder, args.half)
         return
     rows = {"streamed": streamed, "shards": shards, "cpu": cpu, "large": large}[args.what](args)
     for row in rows:
         print(json.dumps(row, indent=1))
     path = RESULTS / "cluster.json"
     others = json.loads(path.read_text())["rows"] if path.exists() else []
-    save("cluster", [row for row in others if row["what"] != args.what] + rows, seed=0)
+    sizes = {size_of(row) for row in rows}
+    save("cluster", [row for row in others if size_of(row) not in sizes] + rows, seed=0)
 
 
 if __name__ == "__main__":

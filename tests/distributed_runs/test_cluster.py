@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neighboragg.distributed import PartsFailedError, score
+from neighboragg.distributed import PartsFailedError, connect, score
 from neighboragg.exceptions import NeighborAggError
 
 pytestmark = pytest.mark.slow
@@ -23,6 +23,16 @@ def test_equal_bits_on_a_cluster(ends, scored, cut_into, cluster):
     alone = scored(cut_into())
     together = scored(cut_into(*ends, name="spread"), "cluster", client=cluster)
     pd.testing.assert_frame_equal(together, alone, check_exact=True)
+
+
+def test_workers_of_a_local_cluster_keep_the_memory_that_the_next_part_needs(monkeypatch):
+    monkeypatch.delenv(
+        "MALLOC_TRIM_THRESHOLD_", raising=False
+    )  # other clusters of this process leave it there
+    with connect("local", n_workers=1, memory="1 GB") as client:
+        (environment,) = client.run(lambda: dict(os.environ)).values()
+    assert "MALLOC_TRIM_THRESHOLD_" not in environment
+    assert environment["OMP_NUM_THREADS"] == "1"
 
 
 class Deadly:

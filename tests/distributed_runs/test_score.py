@@ -16,7 +16,12 @@ from sklearn.linear_model import LogisticRegression
 
 from neighboragg import SelectiveClassifier, TrustedClassifier
 from neighboragg.distributed import PartsFailedError, find_mislabeled, score
-from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import (
+    FileFormatError,
+    FittedRowsWarning,
+    InvalidInputError,
+    InvalidParameterError,
+)
 
 SPREADS = {
     "2 files": (150,),
@@ -230,6 +235,37 @@ def test_what_does_not_belong_together_is_not_mixed(scored, cut_into, model, dig
     (tmp_path / "file").touch()
     refused(lambda: scored(folder, "file"), f"The output {tmp_path / 'file'} is a file.")
     assert states(output) == before
+
+
+def test_a_model_that_changes_is_not_mixed_with_what_it_was(scored, cut_into, model_file, digits, tmp_path):
+    folder, path = cut_into(100), tmp_path / "copy.nagg"
+    path.write_bytes(model_file.read_bytes())
+    X, y = digits
+
+    def save_another(stage, done, total):
+        if done == 1:
+            TrustedClassifier(LogisticRegression(max_iter=50, tol=1.0), random_state=0).fit(
+                X[:200], y[:200]
+            ).save(path)
+
+    with pytest.raises(PartsFailedError, match=r"4 of 5 parts failed") as caught:
+        scored(folder, model=path, progress=save_another)
+    assert f"The model {path} has changed since the run began.\nHint: start again with a new output" in str(
+        caught.value
+    )
+    refused(lambda: scored(folder, model=path), "another run: of another model.")
+
+
+def test_damage_to_a_model_is_found_after_it_was_used(scored, cut_into, model_file, tmp_path):
+    folder, path = cut_into(100), tmp_path / "copy.nagg"
+    path.write_bytes(model_file.read_bytes())
+    scored(folder, model=path)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.unlink()  # not in place, as the process has mapped it
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match="is damaged: its digest does not match its content"):
+        scored(folder, "again", model=path)
 
 
 def test_a_file_that_is_being_written_is_refused(scored, cut_into):

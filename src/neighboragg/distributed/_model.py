@@ -1,8 +1,8 @@
 """A model for every worker: from a file that each process maps, or an object that travels."""
 
-import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from os import PathLike
@@ -13,10 +13,9 @@ import joblib
 
 from neighboragg._load import load
 from neighboragg.exceptions import InvalidInputError, NeighborAggError
+from neighboragg.persistence import read_digest
 
 __all__ = ["ModelFile", "ModelObject", "as_model"]
-
-CHUNK_NBYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class ModelFile:
 
     def get(self) -> Any:
         """The model, loaded once in every process."""
-        return _loaded(self)
+        return _loaded(self, _state(Path(self.path)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,8 @@ def as_model(model: Any, trusted: Sequence[str] = ()) -> ModelFile | ModelObject
 
 
 @lru_cache(maxsize=1)
-def _loaded(source: ModelFile) -> Any:
+def _loaded(source: ModelFile, state: tuple[int, ...]) -> Any:
+    """The model, read again, and checked, if the file is not in the state that it was in."""
     path = Path(source.path)
     if _digest(path) != source.fingerprint:
         raise NeighborAggError(
@@ -66,13 +66,23 @@ def _loaded(source: ModelFile) -> Any:
 
 
 def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
+    """What the file says of itself; that all of it is as it says is checked when it is loaded."""
+    with _naming(path):
+        return read_digest(path)
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """What differs after anybody has written to the file."""
+    with _naming(path):
+        found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
     try:
-        with path.open("rb") as file:
-            while chunk := file.read(CHUNK_NBYTES):
-                digest.update(chunk)
+        yield
     except FileNotFoundError as error:
         raise InvalidInputError(
             f"There is no model {path}.\nHint: on a cluster, the model must be on storage that all workers share."
         ) from error
-    return digest.hexdigest()

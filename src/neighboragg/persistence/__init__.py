@@ -6,7 +6,7 @@ its attributes does the rest.
 
 from neighboragg._public import publish as _publish
 from neighboragg.persistence._estimators import dump_estimator, load_estimator
-from neighboragg.persistence._file import FORMAT
+from neighboragg.persistence._file import FORMAT, read_digest
 from neighboragg.persistence._savable import Savable
 from neighboragg.persistence._stored import Stored, require
 from neighboragg.persistence._trusted import TRUSTED_TYPES
@@ -20,6 +20,7 @@ __all__ = [
     "Stored",
     "dump_estimator",
     "load_estimator",
+    "read_digest",
     "read_object",
     "require",
     "write_object",

@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from neighboragg._typing import Array
 from neighboragg.exceptions import FileFormatError, InvalidParameterError
 
-__all__ = ["DTYPES", "FORMAT", "MalformedError", "read_file", "write_file"]
+__all__ = ["DTYPES", "FORMAT", "MalformedError", "read_digest", "read_file", "write_file"]
 
 FORMAT = 2
 """Number of the file format that this version writes and reads."""
@@ -82,9 +82,7 @@ def read_file(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[dict
     """Return the document and the arrays of a file, after every check that needs no knowledge of its content."""
     path = Path(path)
     with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        header = _read_header(file, size, path)
-        entries = _parse_header(header, size, path)
+        header, entries = _read_entries(file, path)
         document = _parse_document(entries, path)
         _check_digest(file, header, entries, path)
         start = 8 + len(header)
@@ -95,6 +93,15 @@ def read_file(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[dict
             if name != "__metadata__"
         }
     return document, arrays
+
+
+def read_digest(path: str | os.PathLike[str]) -> str:
+    """Return the digest that a file says it has; whether that is so, :func:`read_file` finds."""
+    path = Path(path)
+    with path.open("rb") as file:
+        _, entries = _read_entries(file, path)
+    _parse_document(entries, path)
+    return str(entries["__metadata__"]["sha256"])
 
 
 def _write(file: BufferedWriter, header: bytes, arrays: list[Array]) -> None:
@@ -132,6 +139,13 @@ def _replace(path: Path, write: Callable[[BufferedWriter], None]) -> None:
         # The system's own message would name the temporary file.
         reason = f"Cannot save to the folder {str(target.parent)!r} ({error.strerror or error})"
         raise OSError(error.errno, reason, str(path)) from error
+
+
+def _read_entries(file: BufferedReader, path: Path) -> tuple[bytes, dict[str, Any]]:
+    """Return the header as it stands there, and its entries."""
+    size = os.fstat(file.fileno()).st_size
+    header = _read_header(file, size, path)
+    return header, _parse_header(header, size, path)
 
 
 def _read_header(file: BufferedReader, size: int, path: Path) -> bytes:
