@@ -33,6 +33,7 @@ __all__ = [
 # Squares of larger values overflow double precision inside a distance.
 LARGEST_VALUE = 1e150
 PROBABILITY_TOLERANCE = 1e-3
+PLAIN_TYPES = (np.dtype(np.float64), np.dtype(np.float32))
 MEMORY_UNITS = {"B": 1, "": 1} | {
     f"{letter}{unit}": base**power
     for power, letter in enumerate("KMGT", start=1)
@@ -150,7 +151,7 @@ def _is_plain(X: Any) -> TypeGuard[FloatArray]:
         type(X) is np.ndarray
         and X.ndim == 2
         and X.shape[1] > 0
-        and X.dtype in (np.float64, np.float32)
+        and X.dtype in PLAIN_TYPES
         and X.flags.c_contiguous
     )
 
@@ -224,8 +225,8 @@ def encode_labels(labels: Array, classes: Array, name: str, owner: str) -> IntAr
     else:
         if kinds == {"i", "u"} and (labels >= 0).all():
             labels = labels.astype(classes.dtype)  # side by side they would become floats and lose digits
-        codes = np.minimum(classes.searchsorted(labels), len(classes) - 1)
-        if (known := classes[codes] == labels).all():
+        codes = classes.searchsorted(labels)
+        if (known := classes.take(codes, mode="clip") == labels).all():
             return codes
         codes[~known] = -1
     if (codes < 0).any():
@@ -242,11 +243,15 @@ def check_proba(
     proba: ArrayLike, name: str, owner: str, *, n_classes: int, n_rows: int | None = None
 ) -> FloatArray:
     """Return probabilities as a float64 array of shape (n, n_classes) whose rows sum to exactly one."""
-    if _is_plain(proba) and proba.dtype == np.float64 and np.isfinite(np.vdot(proba, proba)):
-        values = proba
-    else:
-        given = as_plain(proba, name, owner)
-        values = check_array(given, dtype=np.float64, input_name=name, estimator=owner, ensure_min_samples=0)
+    if _are_plain_probabilities(proba) and proba.shape == (
+        len(proba) if n_rows is None else n_rows,
+        n_classes,
+    ):
+        totals = proba.sum(axis=1, keepdims=True)
+        if _are_near_one(totals):
+            return proba / totals
+    given = as_plain(proba, name, owner)
+    values = check_array(given, dtype=np.float64, input_name=name, estimator=owner, ensure_min_samples=0)
     if values.shape[1] != n_classes:
         raise InvalidInputError(
             f"{name} passed to {owner} has {values.shape[1]} columns, but there are {n_classes} classes.\n"
@@ -272,6 +277,18 @@ def check_proba(
             "Hint: pass probabilities, not logits or votes."
         )
     return values / totals[:, None]
+
+
+def _are_plain_probabilities(values: Any) -> TypeGuard[FloatArray]:
+    """Whether this is an array of double precision with some rows, and none of its values is negative or NaN."""
+    return (
+        _is_plain(values) and values.dtype == PLAIN_TYPES[0] and len(values) > 0 and bool(values.min() >= 0.0)
+    )
+
+
+def _are_near_one(totals: FloatArray) -> bool:
+    low, high = totals.min(), totals.max()
+    return bool(low >= 1.0 - PROBABILITY_TOLERANCE and high <= 1.0 + PROBABILITY_TOLERANCE)
 
 
 def _preview(classes: Array) -> str:

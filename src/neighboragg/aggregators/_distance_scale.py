@@ -41,15 +41,15 @@ class DistanceScale(Stored):
 
     def evidence(self, distances: FloatArray, counts: Sequence[int]) -> FloatArray:
         """Log-evidence (see :func:`log_evidence`) of shape (n, C, len(counts)), for distances with or without inf."""
-        return log_evidence(self._filled(distances), counts, self.offset)
+        return log_evidence(self.filled(distances), counts, self.offset)
 
-    def _filled(self, distances: FloatArray) -> FloatArray:
+    def filled(self, distances: FloatArray) -> FloatArray:
         """Missing neighbors as far as the last there is of the class; a class without rows farther than all others.
 
         So a small class is not doubted for being small, and an empty one is never the nearest, however far out a
         row is.
         """
-        if not np.isinf(distances[:, :, -1]).any():  # they ascend
+        if distances[:, :, -1].max(initial=0.0) < np.inf:  # they ascend
             return distances
         missing = np.isinf(distances)
         known = np.where(missing, 0.0, distances)

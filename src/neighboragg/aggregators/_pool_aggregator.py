@@ -1,6 +1,7 @@
 """The pool aggregator: a log-linear opinion pool of the classifier, its neighbors and second opinions."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import ClassVar, Self
 
 import numpy as np
@@ -212,14 +213,29 @@ class PoolAggregator(Aggregator):
 
     def _tensor(self, evidence: Evidence) -> FloatArray:
         """Evidence of all experts, shape (n, C, E)."""
-        tensor = np.empty((*evidence.proba.shape, len(self.expert_names_)))
-        tensor[:, :, 0] = np.log(evidence.proba + self.floor_)
-        at = 1
-        for metric, distances in evidence.distances.items():
-            found = self.scales_[metric].evidence(distances, self.counts_)
-            tensor[:, :, at : at + len(self.counts_)] = found
-            at += len(self.counts_)
-        for opinion in evidence.opinions.values():
-            tensor[:, :, at] = np.log(opinion.proba + opinion.floor)
-            at += 1
-        return tensor
+        k, n_metrics, n_said = max(self.counts_), len(evidence.distances), 1 + len(evidence.opinions)
+        places, divisors = _experts(tuple(self.counts_), n_metrics, n_said)
+        # All logarithms at once: of the classifier and the second opinions, then of the distances in each metric.
+        logs = np.empty((*evidence.proba.shape, n_said + n_metrics * k))
+        near = [logs[:, :, first : first + k] for first in range(n_said, logs.shape[2], k)]
+        np.add(evidence.proba, self.floor_, out=logs[:, :, 0])
+        for place, opinion in enumerate(evidence.opinions.values(), start=1):
+            np.add(opinion.proba, opinion.floor, out=logs[:, :, place])
+        for part, (metric, distances) in zip(near, evidence.distances.items(), strict=True):
+            scale = self.scales_[metric]
+            np.add(scale.filled(distances)[:, :, :k], scale.offset, out=part)
+        np.log(logs, out=logs)
+        for part in near:
+            np.add.accumulate(part, axis=2, out=part)
+        return np.asarray(logs.take(places, axis=2) / divisors)
+
+
+@cache
+def _experts(counts: tuple[int, ...], n_metrics: int, n_said: int) -> tuple[IntArray, FloatArray]:
+    """For each expert, which sum of logarithms it is, and by what it is divided.
+
+    Of `n_said` probabilities the logarithms come first; then, for each metric, the sums over ever more neighbors.
+    """
+    near = [n_said + metric * max(counts) + k - 1 for metric in range(n_metrics) for k in counts]
+    divisors = [1.0, *[-float(k) for k in counts] * n_metrics, *[1.0] * (n_said - 1)]
+    return np.array([0, *near, *range(1, n_said)]), np.array(divisors)

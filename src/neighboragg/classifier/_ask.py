@@ -1,6 +1,7 @@
 """Ask a classifier once: probabilities, labels, and the rows as its last step saw them."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ SAME_ORDER_IN_A_BATCH = {
 }
 READ_OFF = MOST_PROBABLE | SAME_ORDER | SAME_ORDER_IN_A_BATCH
 NEAR_TIE = 1e-6
+NO_ROWS = np.empty(0, dtype=np.intp)
 # Objectives of boosting libraries with which the above holds; None is their default.
 PROBABILITY_OBJECTIVES = {None, "binary", "binary:logistic", "multi:softprob", "multiclass"}
 # Asked through, as they only pass on what the estimator inside says: attribute that holds it.
@@ -108,6 +110,8 @@ def _labels_and_proba(estimator: Any, X: Any, labels: bool) -> tuple[Array | Non
 def _near_ties(proba: FloatArray) -> IntArray:
     """Rows whose two largest probabilities are so near that rounding may have changed their order."""
     near_the_top = proba > proba.max(axis=1, keepdims=True) - NEAR_TIE
+    if np.count_nonzero(near_the_top) == len(proba):
+        return NO_ROWS
     return (near_the_top.sum(axis=1) > 1).nonzero()[0]
 
 
@@ -115,12 +119,16 @@ def _defined_in(estimator: Any) -> tuple[str, str] | None:
     """Classes that define `predict` and `predict_proba` of the estimator, unless it overrides them itself."""
     if {"predict", "predict_proba"} & getattr(estimator, "__dict__", {}).keys():
         return None
-    found = []
-    for name in ("predict", "predict_proba"):
-        function = getattr(type(estimator), name, None)
-        path = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
-        found.append(path.removesuffix(f".{name}"))
-    return found[0], found[1]
+    kind: Any = type(estimator)
+    return _definer(kind, "predict"), _definer(kind, "predict_proba")
+
+
+@lru_cache
+def _definer(kind: type, method: str) -> str:
+    """The class that defines a method, by its full name."""
+    function = getattr(kind, method, None)
+    path = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+    return path.removesuffix(f".{method}")
 
 
 def _gives_probabilities(estimator: Any) -> bool:

@@ -19,6 +19,11 @@ TAIL = 1e-3
 COMMON_COPIES = 0.01
 # Values hashed at a time, so that they stay in cache.
 HASHED_VALUES = 2**15
+MIXING = [
+    (np.array(shift, dtype=np.uint64), np.array(factor, dtype=np.uint64))
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+]
+LAST_SHIFT = np.array(31, dtype=np.uint64)
 
 
 class FittedRows(Stored):
@@ -46,10 +51,12 @@ class FittedRows(Stored):
         given as `codes`: there it could confirm its own label.
         """
         queries = row_hashes(vectors)
-        first = self.hashes.searchsorted(queries, side="left")
-        count = self.hashes.searchsorted(queries, side="right") - first
-        n_copies = int(np.count_nonzero(count))
-        if n_copies and self._more_than_by_chance(queries, count > 0):
+        first = self.hashes.searchsorted(queries)
+        copies = self.hashes.take(first, mode="clip") == queries
+        n_copies = int(np.count_nonzero(copies))
+        if not n_copies:
+            return None
+        if self._more_than_by_chance(queries, copies):
             warnings.warn(
                 f"{n_copies} of {len(vectors)} rows passed to {owner} ({n_copies / len(vectors):.0%}) are exact "
                 "copies of rows it was fitted on. The classifier has seen them, so their trust looks better than "
@@ -59,14 +66,14 @@ class FittedRows(Stored):
                 FittedRowsWarning,
                 stacklevel=4,
             )
-        if not n_copies or (codes is None and self.share_of_copies > COMMON_COPIES):
+        if codes is None and self.share_of_copies > COMMON_COPIES:
             return None
-        chosen = np.minimum(first, len(self.positions) - 1)
         if codes is not None:
-            for row in np.flatnonzero(count > 1):
-                twins = np.arange(first[row], first[row] + count[row])
-                chosen[row] = twins[(self.codes[twins] == codes[row]).argmax()]
-        return np.where(count > 0, self.positions[chosen], -1)
+            end = self.hashes.searchsorted(queries, side="right")
+            for row in np.flatnonzero(end - first > 1):
+                twins = np.arange(first[row], end[row])
+                first[row] = twins[(self.codes[twins] == codes[row]).argmax()]
+        return np.where(copies, self.positions.take(first, mode="clip"), -1)
 
     def _more_than_by_chance(self, hashes: IntArray, copied: BoolArray) -> bool:
         # Equal rows count once: all of them are copies if one is, and a batch may have been filled up with them.
@@ -96,13 +103,11 @@ def row_hashes(vectors: FloatArray) -> IntArray:
     total = np.empty(n, dtype=np.uint64)
     place = _places(width)
     step = max(1, HASHED_VALUES // max(1, width))
-    with np.errstate(over="ignore"):  # sums wrap around; values beyond single precision are all alike
-        for start in range(0, n, step):
-            part = slice(start, start + step)
-            rounded = np.ascontiguousarray(vectors[part], dtype=np.float32) + np.float32(
-                0.0
-            )  # -0.0 becomes 0.0
-            total[part] = _mixed(rounded.view(np.uint32) + place).sum(axis=1)
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        with np.errstate(over="ignore"):  # values beyond single precision are all alike
+            rounded = np.add(vectors[part], 0.0, dtype=np.float32, casting="same_kind")  # -0.0 becomes 0.0
+        np.add.reduce(_mixed(rounded.view(np.uint32) + place), axis=1, out=total[part])  # wraps around
     return total.view(np.int64)
 
 
@@ -113,10 +118,12 @@ def _places(width: int) -> Array:
 
 
 def _mixed(x: Array) -> Array:
-    """Bits spread by the finalizer of the SplitMix64 generator."""
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB
-    return np.asarray(x ^ (x >> 31))
+    """Bits spread by the finalizer of the SplitMix64 generator, in place."""
+    for shift, factor in MIXING:
+        x ^= x >> shift
+        x *= factor
+    x ^= x >> LAST_SHIFT
+    return x
 
 
 def _share_of_copies(hashes: Array) -> float:

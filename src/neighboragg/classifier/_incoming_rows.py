@@ -40,10 +40,8 @@ class IncomingRows:
         return refusal_explained(X, "X", type(self).__name__, needs_numbers(self.estimator))
 
     def _check_columns(self, X: Any) -> Any:
-        if gives_vectors(self.estimator):
-            return X
         X = self._as_rows(X)
-        if not self._has_columns_of_fit(X):
+        if not (self._has_columns_of_fit(X) or gives_vectors(self.estimator)):
             validate_data(self, X, reset=False, skip_check_array=True)
         return X
 

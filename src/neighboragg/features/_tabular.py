@@ -1,5 +1,6 @@
 """Tables to vectors whose distances mean something."""
 
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -7,7 +8,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import TruncatedSVD
 
-from neighboragg._typing import Array, FloatArray
+from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg._validation import check_fitted, check_integer
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.features._columns import as_numbers, as_strings, column_kind, is_texts, read_columns
@@ -118,6 +119,8 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         """
         most = check_integer(self.max_categories, "max_categories", type(self).__name__, minimum=1)
         self.svd_: TruncatedSVD | None = None
+        for name in ("_only_numbers", "_gaps"):
+            self.__dict__.pop(name, None)  # of an earlier fit
         if sparse.issparse(X):
             self.n_features_in_ = X.shape[1]
             if X.shape[1] > WIDEST_DENSE:
@@ -164,7 +167,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         check_fitted(self, "n_features_in_")
         if self.svd_ is not None:
             return RowVectors(self.svd_.transform(X), None)
-        if set(self.kinds_) == {"number"} and _is_numeric(X) and X.shape[1] == self.n_features_in_:
+        if self._only_numbers and _is_numeric(X) and X.shape[1] == self.n_features_in_:
             return self._represent([], np.asarray(X, dtype=np.float64))
         columns = read_columns(X)
         if len(columns) != self.n_features_in_:
@@ -174,6 +177,15 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
             )
         return self._represent(columns, self._numbers(columns))
 
+    @cached_property
+    def _only_numbers(self) -> bool:
+        return set(self.kinds_) == {"number"}
+
+    @cached_property
+    def _gaps(self) -> IntArray:
+        """Numeric columns with missing values in fit."""
+        return np.flatnonzero(self.missing_)
+
     def _numbers(self, columns: list[Array]) -> FloatArray:
         """The numeric columns as one float matrix."""
         numeric = [as_numbers(columns[j], j) for j, kind in enumerate(self.kinds_) if kind == "number"]
@@ -182,8 +194,8 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
 
     def _represent(self, columns: list[Array], numbers: FloatArray) -> RowVectors:
         parts = [self.tamed_.scores_of(numbers)]
-        if self.missing_.any():
-            parts.append(np.isnan(numbers[:, self.missing_]).astype(np.float64))
+        if len(self._gaps):
+            parts.append(np.isnan(numbers[:, self._gaps]).astype(np.float64))
         for j, categories in self.categories_.items():
             values = as_strings(columns[j])
             parts.append(MISMATCH * (values[:, None] == np.array(categories, dtype=object)))

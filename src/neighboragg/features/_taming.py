@@ -1,13 +1,14 @@
 """Numbers tamed: normal scores of training quantiles."""
 
 from functools import cached_property
+from math import isfinite
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from neighboragg._typing import Array, FloatArray
+from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg._validation import check_fitted
 from neighboragg.persistence import Savable
 
@@ -17,21 +18,38 @@ N_QUANTILES = 256
 GRID = np.linspace(0, 1, N_QUANTILES)
 LARGEST_SAMPLE = 20_000  # rows from which quantiles are taken
 CLIP = 3.0
-# Up to so many comparisons, all values are compared with all quantiles of their columns at once.
-COMPARED_ELEMENTS = 2**17
+# Up to so many are looked up together.
+FEW_ROWS = 64
+# The value itself, and as it is seen from the other end.
+SIGNS = np.array([[1.0], [-1.0]])
+
+
+class Segments(NamedTuple):
+    """All steps of all columns in one ascending table, each with the line that begins there."""
+
+    lowest: FloatArray
+    """Just below the first step of each column, shape (2, n)."""
+    highest: FloatArray
+    """The last step."""
+    place: IntArray
+    """Number of the column."""
+    keys: Array
+    """Number of the column and step, as one complex number: these are ordered by both."""
+    lines: FloatArray
+    """Slope, step and rank, for each number of keys passed; level below the first step and from the last on."""
 
 
 class Columns(NamedTuple):
     """What is looked up for every batch of rows, made once."""
 
-    binary: Any
+    binary: IntArray
     """Where columns of two values are."""
-    numeric: Any
-    """Where the others are; a slice if that is everywhere."""
+    numeric: IntArray
+    """Where the others are."""
     steps: FloatArray
-    """Quantiles of the numeric columns; beside them, as many columns, the same from the other end."""
-    slopes: FloatArray | None
-    """From each step to the next, 0 where they are equal, as no value is between them; None if some overflow."""
+    """Ascending quantiles of the numeric columns, and the same from the other end, shape (256, 2, n)."""
+    segments: Segments | None
+    """What lies between them; None if a slope overflows."""
 
 
 class TamedScores(Savable, TransformerMixin, BaseEstimator):
@@ -131,56 +149,74 @@ class TamedScores(Savable, TransformerMixin, BaseEstimator):
         -------
         scores : ndarray of shape (n, n_features)
         """
-        binary, numeric, steps, slopes = self._columns
-        scores = np.empty(X.shape)
-        if len(binary):
+        binary, numeric, steps, segments = self._columns
+        if not len(binary):
+            scores = _tamed(X, steps, segments) * self.weight_
+        else:
+            scores = np.empty(X.shape)
             scores[:, binary] = (
                 (X[:, binary] - self.low_[binary]) / self.spread_[binary] * self.binary_weight_
             )
-        if steps.size:
-            ranks = np.minimum(np.maximum(_middle_ranks(X[:, numeric], steps, slopes), 1e-6), 1 - 1e-6)
-            scores[:, numeric] = np.minimum(np.maximum(ndtri(ranks), -CLIP), CLIP) * self.weight_[numeric]
-        return scores if np.isfinite(np.vdot(scores, scores)) else np.nan_to_num(scores, nan=0.0)
+            scores[:, numeric] = _tamed(X[:, numeric], steps, segments) * self.weight_[numeric]
+        return scores if isfinite(np.vdot(scores, scores)) else np.nan_to_num(scores, nan=0.0)
 
     @cached_property
     def _columns(self) -> Columns:
-        binary, numeric = np.flatnonzero(self.is_binary_), np.flatnonzero(~self.is_binary_)
+        numeric = np.flatnonzero(~self.is_binary_)
         quantiles = self.quantiles_[:, numeric]
-        steps = np.ascontiguousarray(np.hstack([quantiles, -quantiles[::-1]]))
-        with np.errstate(divide="ignore", over="ignore"):
-            apart = np.diff(steps, axis=0)
-            slopes = np.where(apart > 0, np.diff(GRID)[:, None] / apart, 0.0)
-        finite = np.isfinite(apart).all() and np.isfinite(slopes).all()
-        return Columns(binary, numeric if len(binary) else slice(None), steps, slopes if finite else None)
+        steps = np.stack([quantiles, -quantiles[::-1]], axis=1)
+        return Columns(np.flatnonzero(self.is_binary_), numeric, steps, _segments(steps))
 
 
-def _middle_ranks(X: FloatArray, steps: FloatArray, slopes: FloatArray | None) -> FloatArray:
+def _segments(steps: FloatArray) -> Segments | None:
+    """A table of the steps of shape (256, 2, n)."""
+    with np.errstate(divide="ignore", over="ignore"):
+        apart = np.diff(steps, axis=0)
+        # No value is between equal steps.
+        slopes = np.where(apart > 0, np.diff(GRID)[:, None, None] / apart, 0.0)
+    lowest = np.nextafter(steps[:1], -np.inf)
+    if not all(np.isfinite(found).all() for found in (apart, slopes, lowest)):
+        return None
+    level = np.zeros_like(lowest)
+    ranks = np.broadcast_to(GRID[:, None, None], steps.shape)
+    lines = np.stack(
+        [np.concatenate(line) for line in ((level, slopes, level), (lowest, steps), (level, ranks))]
+    )
+    table = np.moveaxis(lines, 1, -1).reshape(3, -1)
+    place = np.arange(lowest.size).reshape(lowest.shape[1:])
+    keys = np.repeat(place.ravel(), len(steps) + 1) + 1j * table[1]
+    # At least one key is passed, and what is no number passes all.
+    return Segments(lowest[0], steps[-1], place, keys, np.concatenate([table[:, :1], table], axis=1))
+
+
+def _tamed(X: FloatArray, steps: FloatArray, segments: Segments | None) -> FloatArray:
+    """Clipped normal scores; NaN for NaN."""
+    ranks = np.minimum(np.maximum(_middle_ranks(X, steps, segments), 1e-6), 1 - 1e-6)
+    return np.asarray(np.minimum(np.maximum(ndtri(ranks), -CLIP), CLIP))
+
+
+def _middle_ranks(X: FloatArray, steps: FloatArray, segments: Segments | None) -> FloatArray:
     """Where values stand among the ascending quantiles of their column, from 0 to 1; NaN for NaN.
 
     Interpolating from both ends gives tied quantiles their first and last rank; they get the middle.
     """
-    d = X.shape[1]
-    both = np.concatenate([X, -X], axis=1)
+    both = X[:, None] * SIGNS
     # Few rows all at once, as most of the time is in the calls; many column by column.
-    if slopes is not None and both.size * len(steps) <= COMPARED_ELEMENTS:
-        found = _interpolated(both, steps, slopes)
+    if segments is not None and len(X) <= FEW_ROWS:
+        found = _interpolated(both, segments)
     else:
-        found = np.column_stack([np.interp(both[:, j], steps[:, j], GRID) for j in range(2 * d)])
-    return np.asarray(0.5 * ((1.0 - found[:, d:]) + found[:, :d]))
+        found = np.empty(both.shape)
+        for end, j in np.ndindex(found.shape[1:]):
+            found[:, end, j] = np.interp(both[:, end, j], steps[:, end, j], GRID)
+    return np.asarray(0.5 * ((1.0 - found[:, 1]) + found[:, 0]))
 
 
-def _interpolated(X: FloatArray, steps: FloatArray, slopes: FloatArray) -> FloatArray:
-    """``np.interp`` of each column in its own ascending steps, bit by bit; for one row most of that is calls."""
-    last, width = slopes.shape
-    # Counted among all steps but the first, of which there are as many as a byte can count.
-    passed = np.add.reduce((steps[1:] <= X[:, None]).view(np.uint8), axis=1, dtype=np.uint8)
-    low = np.minimum(passed, last - 1).astype(np.intp)
-    at = low * width + np.arange(width)
-    with np.errstate(over="ignore", invalid="ignore"):  # of what is outside of the steps
-        found = slopes.take(at) * (X - steps.take(at)) + GRID.take(low)
-    found[passed == last] = 1.0
-    found[steps[0] > X] = 0.0
-    return np.asarray(found)
+def _interpolated(X: FloatArray, segments: Segments) -> FloatArray:
+    """``np.interp`` of each column in its own steps, bit by bit, by one search for all columns."""
+    lowest, highest, place, keys, lines = segments
+    inside = np.minimum(np.maximum(X, lowest), highest)
+    slope, step, rank = lines.take(keys.searchsorted(1j * inside + place, side="right"), axis=1)
+    return np.asarray(slope * (inside - step) + rank)
 
 
 def _is_binary(column: FloatArray) -> bool:

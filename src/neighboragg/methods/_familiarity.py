@@ -44,8 +44,8 @@ def strangeness(distances: Mapping[str, FloatArray]) -> FloatArray:
             k = min(N_NEAREST, found.shape[2])
             candidates = found[:, :, :k].reshape(len(found), -1)
             total += np.log(np.partition(candidates, k - 1, axis=1)[:, :k]).sum(axis=1) / k
-    # Equal in one metric and infinitely far in another: as far as can be.
-    return np.where(np.isnan(total), np.inf, total)
+        # Equal in one metric and infinitely far in another: as far as can be.
+        return np.fmin(total, np.inf)
 
 
 def compared_classes(counts: IntArray, predicted: int) -> BoolArray:
@@ -123,12 +123,20 @@ class Familiarity(Stored):
         p_values : ndarray of shape (n,)
             (1 + #{seen ≥ new}) / (1 + #seen), over the validation rows that the new row is compared with.
         """
+        classes = set(predicted.tolist())
+        if len(classes) == 1:
+            return self._p_values(values, classes.pop())
         found = np.empty(len(values))
-        for c in set(predicted.tolist()):
-            seen, rows = self._compared_with(c), predicted == c
-            at_least = len(seen) - seen.searchsorted(values[rows], side="left")
-            found[rows] = (1.0 + at_least) / (1.0 + len(seen))
+        for c in classes:
+            rows = predicted == c
+            found[rows] = self._p_values(values[rows], c)
         return found
+
+    def _p_values(self, values: FloatArray, predicted: int) -> FloatArray:
+        """Those of rows of one predicted class."""
+        seen = self._compared_with(predicted)
+        together = 1.0 + len(seen)
+        return (together - seen.searchsorted(values, side="left")) / together
 
     def least(self) -> FloatArray:
         """The smallest p-value that a row of each predicted class can get, shape (n_classes,)."""

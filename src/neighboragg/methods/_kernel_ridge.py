@@ -237,10 +237,13 @@ def kernel(
 ) -> FloatArray:
     """exp(−(r / width)^power) for every pair of rows."""
     exponents = distances_between(A, B, lengths_of_b)
-    exponents /= width
-    if power != 1:
+    if power == 1:
+        exponents /= -width
+    else:
+        exponents /= width
         exponents **= power
-    return np.exp(np.negative(exponents, out=exponents), out=exponents)
+        np.negative(exponents, out=exponents)
+    return np.exp(exponents, out=exponents)
 
 
 def distances_between(A: FloatArray, B: FloatArray, lengths_of_b: FloatArray | None = None) -> FloatArray:
@@ -258,7 +261,7 @@ def distances_between(A: FloatArray, B: FloatArray, lengths_of_b: FloatArray | N
 
 def squared_lengths(rows: FloatArray) -> FloatArray:
     """|x|² of every row."""
-    return np.asarray((rows**2).sum(axis=1))
+    return np.add.reduce(rows * rows, axis=1)
 
 
 def one_hot(codes: IntArray, prior: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_labels, check_proba
-from neighboragg._views import FEATURES, columns_of, learned, stack_views
+from neighboragg._views import FEATURES, columns_of, learned, stack_views, view_of
 from neighboragg.aggregators import Aggregator
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods._base import FitData, TrustMethod
@@ -170,16 +170,12 @@ class ReferenceSearch(TrustMethod):
 
     def _mapped(self, name: str, X: Any) -> Any:
         """Rows in the metric of an index."""
-        if len(self.views_) == 1 and name in self.views_:
-            return X
-        if isinstance(X, Blocks):
-            return LinearBlocks(X, next(iter(self.components_.values())))
-        for view, columns in columns_of(self.views_).items():
-            if name == view:
-                return X[:, columns]
-            if name == learned(view):
-                return map_rows(X[:, columns], self.components_[view])
-        raise KeyError(name)
+        view = name if name in self.views_ else view_of(name)
+        rows = X if len(self.views_) == 1 else X[:, columns_of(self.views_)[view]]
+        if name == view:
+            return rows
+        components = self.components_[view]
+        return LinearBlocks(rows, components) if isinstance(rows, Blocks) else map_rows(rows, components)
 
     def _search(self, X: FloatArray, exclude: IntArray | None) -> dict[str, FloatArray]:
         return {
