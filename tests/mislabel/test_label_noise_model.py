@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits, make_blobs
 from neighboragg import load
 from neighboragg.datasets import add_label_noise
 from neighboragg.mislabel import MislabelDetector, find_mislabeled
-from neighboragg.mislabel._label_noise import find_label_noise, likely_f1_count
+from neighboragg.mislabel._label_noise import find_label_noise, likely_f1_count, likely_share
 from neighboragg.mislabel._noise_model import fit_noise_model
 
 
@@ -62,6 +62,26 @@ def test_labels_that_are_what_trust_expects_hold_no_random_errors(n_classes):
     assert result.noise.randomness < 0.3
     assert result.low < 0.01
     assert result.high == pytest.approx((1 - trust[np.arange(3000), codes]).mean(), rel=0.3)
+
+
+def test_many_plausible_errors_are_more_than_are_doubted():
+    trust, codes = calibrated(3000, 4, 2.0, 0)
+    result = found(trust, codes)
+    assert result.noise.randomness < 0.3
+    assert 0.06 < result.doubted.mean() < result.rate < result.high
+    everyone = np.ones(3000, dtype=bool)
+    assert result.n_to_flag(everyone) <= result.doubted.sum()
+
+
+def test_the_share_of_plausible_errors_grows_from_that_of_the_doubted_without_a_jump():
+    doubted = np.linspace(0, 1, 1001)
+    for doubt in (0.0, 0.05, 0.3, 1.0):
+        share = np.array([likely_share(c, doubt) for c in doubted])
+        assert (share >= doubted).all()
+        assert (share <= np.maximum(doubted, doubt)).all()
+        np.testing.assert_array_equal(share[:61], doubted[:61])
+        assert (np.diff(share) >= 0).all() and np.diff(share).max() < 0.007
+    assert likely_share(0.10, 0.3) == pytest.approx(0.129, abs=0.001)
 
 
 def test_pairs_of_classes_are_learned():

@@ -14,7 +14,7 @@ from neighboragg.mislabel._noise_rate import confident_of_another
 from neighboragg.mislabel._reliability import best_other_class
 from neighboragg.persistence import Stored
 
-__all__ = ["FoundNoise", "LabelNoise", "find_label_noise", "likely_f1_count"]
+__all__ = ["FoundNoise", "LabelNoise", "find_label_noise", "likely_f1_count", "likely_share"]
 
 # Log likelihood that a model of random errors has to gain to count for as much as plain doubt.
 HALF_GAIN = 5.0
@@ -22,6 +22,8 @@ HALF_GAIN = 5.0
 EXPLAINED = 1 / 2
 # Doubt in log odds, by differences of trust: of two labels that nobody trusts none is much worse than the other.
 DOUBT_SLOPE = 4.0
+# Up to this share of doubted labels as many are expected to be wrong; of more, more than are doubted.
+EVEN_SHARE = 0.06
 TRUST_FLOOR = 1e-30
 MOST_LOG_POWER = 1.0
 
@@ -119,7 +121,8 @@ def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_
     *Random errors* are found by :func:`fit_noise_model` in the calibrated geometric mean of both trusts. *Errors that
     look like ambiguity* cannot be told from it: where labels are what trust expects, some are odd, and nobody can say
     whether they are errors. Those are ranked by 4 (t_y − max_c t_c) in the first pass, which has not yet taken sides,
-    and as many are expected to be wrong as :func:`confident_count` says.
+    and as many are expected to be wrong as :func:`likely_share` makes of the doubted ones, those that
+    :func:`confident_count` counts.
 
     Log odds and shares of the two are mixed with weight g² / (g² + 25) · min(1, 2 r / c) for the first, where g is the
     gain in log likelihood of the model of random errors, r the share of random errors, and c that of the doubted: a few
@@ -138,7 +141,9 @@ def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_
     doubted[usual] = confident_of_another(_calibrated(has_kin, trust[usual], labels), labels)
     random, n_doubted = float(p_random.sum()), int(doubted[usual].sum())
     randomness = gain**2 / (gain**2 + HALF_GAIN**2) * min(1.0, random / max(EXPLAINED * n_doubted, 1.0))
-    expected = randomness * random + (1 - randomness) * n_doubted
+    doubt, n_usual = 1 - trust[np.arange(n), codes], max(int(usual.sum()), 1)
+    ambiguous = n_usual * likely_share(n_doubted / n_usual, float(doubt[usual].sum()) / n_usual)
+    expected = randomness * random + (1 - randomness) * ambiguous
     mixed = _mixed(log_odds, first[usual], codes[usual], randomness)
     noise = LabelNoise(model, randomness, power, _shift(mixed, expected), has_kin)
     p_wrong = expit(-noise.log_odds(trust, first, codes))
@@ -146,10 +151,27 @@ def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_
     certain = randomness * p_random[p_random > 0.5].sum()
     low = min(rate, float(clopper_pearson(int(certain), n)[0]))
     # Random errors make trust doubt everything a little; then only labels that trust another class more are counted.
-    doubt = 1 - float(trust[np.arange(n), codes].mean())
     odd = float(clopper_pearson(int(unlikely.sum()), n)[1])
-    high = max(rate, randomness * odd + (1 - randomness) * doubt)
+    high = max(rate, randomness * odd + (1 - randomness) * float(doubt.mean()))
     return FoundNoise(noise, p_wrong, rate, low, high, p_random, doubted, usual)
+
+
+def likely_share(doubted: float, doubt: float) -> float:
+    """Share of labels to expect wrong where errors look like ambiguity.
+
+    Parameters
+    ----------
+    doubted : float
+        Share of labels for which trust is confident of another.
+    doubt : float
+        Mean of 1 − t_y, which no share of errors exceeds unless more are doubted.
+
+    Notes
+    -----
+    Trust learns plausible errors as if they were right, and the more there are, the fewer of them it doubts:
+    beyond :data:`EVEN_SHARE` the share grows with the power 3/2.
+    """
+    return max(doubted, min(doubted * (doubted / EVEN_SHARE) ** 0.5, doubt))
 
 
 def likely_f1_count(p: FloatArray) -> int:
