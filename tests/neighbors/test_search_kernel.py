@@ -147,6 +147,50 @@ def test_equal_bits_over_many_panels_and_groups(n, d, n_classes, k):
         assert same_bits(search(name, index, queries[:50], own[:50]), expected)
 
 
+@pytest.mark.slow
+@needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [5, 20])
+def test_rows_close_to_a_space_of_few_dimensions_are_found_from_there(k, dtype):
+    rng = np.random.default_rng(k)
+    n, d = 6000, 64
+    flat = rng.normal(size=(n, 5)) @ rng.normal(size=(5, d))
+    X, y = (flat + 0.02 * rng.normal(size=(n, d))).astype(dtype), rng.integers(0, 4, n)
+    X[: n // 3] = X[n // 3 : 2 * (n // 3)]  # copies
+    own = rng.integers(0, n, 1200)
+    queries = X[own]
+    queries[::3] += rng.normal(size=(400, d)).astype(dtype)  # far from that space
+    queries[1] *= 1e6
+    queries[2] *= 1e20
+    index = ClasswiseNeighbors(k).fit(X, y)
+    expected = search("numpy", index, queries, own)
+    assert same_bits([part[:20] for part in expected], brute_force(X, y, queries[:20], k, 4, own[:20]))
+    compiled = [name for name in AVAILABLE if name != "numpy"]
+    for name in compiled:
+        assert same_bits(search(name, index, queries, own), expected)
+    assert _call._prepared[index._reference].structure.n_axes < d // 2
+    index.set_params(batch_size=1)
+    for name in compiled:
+        found = search(name, index, queries[:100], own[:100])
+        assert same_bits(found, [part[:100] for part in expected])
+
+
+@pytest.mark.slow
+@needs_compiled
+@pytest.mark.parametrize("outlier", [1.0, 1e30])
+def test_rows_that_need_all_of_their_dimensions_are_not_projected(outlier):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(5000, 48)), rng.integers(0, 2, 5000)
+    if outlier > 1:  # so far out that single precision says nothing about it
+        X = X[:, :4] @ rng.normal(size=(4, 48))
+        X[7] *= outlier
+    index = ClasswiseNeighbors(3).fit(X, y)
+    expected = search("numpy", index, X[:1100])
+    for name in AVAILABLE:
+        assert same_bits(search(name, index, X[:1100]), expected)
+    assert _call._prepared[index._reference].structure.n_axes == 48
+
+
 def test_of_equal_distances_the_lower_id_comes_first_even_if_squares_differ():
     # The squares differ in the last bit and their roots do not.
     X = np.array([[1.0, 2.0**-26], [1.0, 0.0]])
@@ -336,7 +380,7 @@ class TestBuild:
             ]  # fmt: skip
             subprocess.run(command, check=True)
             done = subprocess.run([tmp_path / "driver"], capture_output=True, text=True, check=False)
-            assert (done.returncode, done.stdout) == (0, "0 of 288 wrong\n"), done.stderr[-3000:]
+            assert (done.returncode, done.stdout) == (0, "0 of 576 wrong\n"), done.stderr[-3000:]
 
 
 @needs_compiled

@@ -110,6 +110,8 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
     recall_interval_: FloatArray
     _reference: Reference
     _approximation: Approximation
+    # Whether it is searched again and again, so that time and memory to make that faster are well spent.
+    _lasting = True
 
     def __init__(
         self,
@@ -245,7 +247,9 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         if library is not None and len(queries) == 1:
             search_compiled(library, reference, queries, hidden, distances, indices)
             return
-        search = search_with_numpy if library is None else partial(search_compiled, library)
+        search = (
+            search_with_numpy if library is None else partial(search_compiled, library, lasting=self._lasting)
+        )
 
         def work(batch: slice) -> None:
             own = None if hidden is None else hidden[batch]

@@ -9,7 +9,7 @@ import numpy as np
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg.persistence import Stored, require
 
-__all__ = ["BLOCK_ROWS", "LARGEST_SINGLE", "Frame", "Reference", "to_single"]
+__all__ = ["BLOCK_ROWS", "LARGEST_SINGLE", "Frame", "Reference", "table_of", "table_parts", "to_single"]
 
 BLOCK_ROWS = 24  # rows of a block of the table; the compiled search has the same number
 CHECKED_BLOCKS = 2**13 // BLOCK_ROWS  # made or looked at together
@@ -62,17 +62,13 @@ class Reference(Stored):
     def _table(self) -> FloatArray:
         n, d = self.rows.shape
         table = np.empty((-(-n // BLOCK_ROWS), d + 1, BLOCK_ROWS), dtype=np.float32)
-        for blocks in _parts(len(table)):
+        for blocks in table_parts(len(table)):
             table[blocks] = self._blocks(blocks)
         return table
 
     def _blocks(self, blocks: slice) -> FloatArray:
         """Some blocks of the table; zeros after the last row."""
-        scaled = self.frame.scaled(self.rows[blocks.start * BLOCK_ROWS : blocks.stop * BLOCK_ROWS])
-        norms = np.minimum(np.einsum("nd,nd->n", scaled, scaled), LARGEST_SINGLE**2)
-        flat = np.column_stack([-2 * to_single(scaled), norms.astype(np.float32)])
-        flat = np.pad(flat, ((0, -len(flat) % BLOCK_ROWS), (0, 0)))
-        return flat.reshape(-1, BLOCK_ROWS, flat.shape[1]).transpose(0, 2, 1)
+        return table_of(self.frame.scaled(self.rows[blocks.start * BLOCK_ROWS : blocks.stop * BLOCK_ROWS]))
 
     def _saved_state(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "frame"}
@@ -98,7 +94,7 @@ class Reference(Stored):
         require(
             all(
                 np.isfinite(self.rows[part.start * BLOCK_ROWS : part.stop * BLOCK_ROWS]).all()
-                for part in _parts(n_blocks)
+                for part in table_parts(n_blocks)
             ),
             "rows of an index are not finite",
         )
@@ -106,7 +102,7 @@ class Reference(Stored):
         # A stored table can be mapped from the file and shared; it is believed only if it is what would be made.
         stored = isinstance(self.table, np.ndarray) and self.table.dtype == np.float32
         if not (stored and self.table.shape == (n_blocks, d + 1, BLOCK_ROWS)) or any(
-            (self._blocks(part) != self.table[part]).any() for part in _parts(n_blocks)
+            (self._blocks(part) != self.table[part]).any() for part in table_parts(n_blocks)
         ):
             self.table = self._table()
 
@@ -145,11 +141,19 @@ class Reference(Stored):
         return flat[low - first * BLOCK_ROWS : high - first * BLOCK_ROWS]
 
 
+def table_of(scaled: FloatArray) -> FloatArray:
+    """[−2y, |y|²] of rows in a frame, in single precision and in blocks; zeros after the last row."""
+    norms = np.minimum(np.einsum("nd,nd->n", scaled, scaled), LARGEST_SINGLE**2)
+    flat = np.column_stack([-2 * to_single(scaled), norms.astype(np.float32)])
+    flat = np.pad(flat, ((0, -len(flat) % BLOCK_ROWS), (0, 0)))
+    return flat.reshape(-1, BLOCK_ROWS, flat.shape[1]).transpose(0, 2, 1)
+
+
 def to_single(scaled: FloatArray) -> FloatArray:
     """Rows of a frame in single precision, clipped so that their squares are finite."""
     return np.clip(scaled, -LARGEST_SINGLE, LARGEST_SINGLE).astype(np.float32)
 
 
-def _parts(n_blocks: int) -> list[slice]:
+def table_parts(n_blocks: int) -> list[slice]:
     """Slices of the table small enough to be worked on in double precision."""
     return [slice(start, start + CHECKED_BLOCKS) for start in range(0, n_blocks, CHECKED_BLOCKS)]

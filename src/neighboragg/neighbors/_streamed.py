@@ -45,6 +45,7 @@ class BlockSearch:
     def __call__(self, start: int, block: FloatArray, codes: IntArray) -> Iterator[Found]:
         """What is nearest in a block that begins with row `start`."""
         index = ClasswiseNeighbors(self.k, metric=self.metric, n_jobs=self.n_jobs)
+        index._lasting = False
         try:
             index.fit(block, codes, classes=np.arange(self.n_classes))
         except ValueError as error:

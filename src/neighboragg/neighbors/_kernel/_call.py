@@ -1,12 +1,14 @@
 """Calls the compiled search; ctypes releases the interpreter's lock meanwhile."""
 
 import ctypes
+from threading import Lock
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from neighboragg._typing import Array, FloatArray, IntArray
+from neighboragg.neighbors._kernel._projection import is_worth_a_look, project
 from neighboragg.neighbors._reference import Reference
 
 __all__ = ["LARGEST_K", "can_search", "search_compiled"]
@@ -31,6 +33,8 @@ class Index(ctypes.Structure):
         ("starts", POINTER),
         ("center", POINTER),
         ("scale", ctypes.c_double),
+        ("axes", POINTER),
+        ("n_axes", INTEGER),
     )
 
 
@@ -40,10 +44,12 @@ class Prepared(NamedTuple):
     structure: Index
     address: int
     arrays: tuple[Array, ...]
+    is_final: bool  # whether it was decided if rows are projected
 
 
 # Pointers belong to a process: they are neither pickled nor saved with the rows they point to.
 _prepared: "WeakKeyDictionary[Reference, Prepared]" = WeakKeyDictionary()
+_projecting = Lock()
 
 
 def can_search(reference: Reference, k: int) -> bool:
@@ -58,16 +64,21 @@ def search_compiled(
     hidden: IntArray | None,
     distances: FloatArray,
     ids: IntArray,
+    *,
+    lasting: bool = False,
 ) -> int:
     """Fill `distances` and `ids`, each (n, C, K), with the nearest rows of each class by (distance, id).
 
-    `hidden` holds the position of the reference row that each query must not find, -1 for none. Returns for how
-    many pairs of a query and a class the first candidates were not certain.
+    `hidden` holds the position of the reference row that each query must not find, -1 for none. Rows that last are
+    projected for later searches, where that makes them faster. Returns for how many pairs of a query and a class the
+    first candidates were not certain.
     """
     prepared = _prepared.get(reference)
     if prepared is None:
         prepared = _prepared[reference] = _prepare(reference)
     n, _, k = distances.shape
+    if lasting and not prepared.is_final and is_worth_a_look(reference, n):
+        prepared = _projected(reference, k)
     queries = np.array(rows, dtype=np.float64, order="C")
     own = None if hidden is None else np.array(hidden, dtype=np.int64)
     n_widened = library.neighboragg_search(
@@ -89,14 +100,29 @@ def _values(array: Any) -> Any:
     return BYTES.from_buffer(array)
 
 
-def _prepare(reference: Reference) -> Prepared:
+def _projected(reference: Reference, k: int) -> Prepared:
+    """The same with a projected table, if that is faster; found out once."""
+    with _projecting:
+        prepared = _prepared[reference]
+        if not prepared.is_final:
+            prepared = _prepared[reference] = _prepare(reference, k)
+        return prepared
+
+
+def _prepare(reference: Reference, k: int | None = None) -> Prepared:
+    """An index of the whole rows, or for k neighbors of projected ones where that is faster."""
+    projection = None if k is None else project(reference, k)
     # Arrays mapped from a file may begin anywhere; the others are used as they are.
-    rows, table = (np.require(array, requirements=["C", "A"]) for array in (reference.rows, reference.table))
+    rows, table = (
+        np.require(array, requirements=["C", "A"])
+        for array in (reference.rows, reference.table if projection is None else projection.table)
+    )
     ids, starts = (
         np.require(array, dtype=np.int64, requirements=["C", "A"])
         for array in (reference.ids, reference.starts)
     )
     center = np.require(reference.frame.center, dtype=np.float64, requirements=["C", "A"])
+    axes = np.empty((0, 0)) if projection is None else projection.axes
     index = Index(
         len(rows),
         rows.shape[1],
@@ -108,5 +134,8 @@ def _prepare(reference: Reference) -> Prepared:
         starts.ctypes.data,
         center.ctypes.data,
         reference.frame.scale,
+        None if projection is None else axes.ctypes.data,
+        table.shape[1] - 1,
     )
-    return Prepared(index, ctypes.addressof(index), (rows, table, ids, starts, center))
+    arrays = (rows, table, ids, starts, center, axes)
+    return Prepared(index, ctypes.addressof(index), arrays, is_final=k is not None)

@@ -16,6 +16,9 @@
 //   5. widening     otherwise (ties, copies, extreme values): every row of the class that the bound cannot exclude is
 //                   refined.
 //
+// Where rows lie close to a space of fewer dimensions, the table holds them projected on it, and the product is so much
+// shorter: a projection brings no two rows farther apart, so that what it excludes is too far away in truth as well.
+//
 // So the result is a function of the data alone: not of the processor, the tile, the panel, the number of queries in a
 // call or of threads. A single query takes the same steps with vectors across rows instead of queries.
 //
@@ -64,10 +67,13 @@ constexpr int CHUNK = 256;      // features summed at most before they are added
 constexpr int MANY_FEATURES = 128;  // beyond it errors are larger, and two more candidates are kept to tell rows apart
 constexpr int LARGEST_K = 64;   // beyond it, inserting into sorted lists is no longer the way
 constexpr int LONGEST = LARGEST_K + 8;  // of the lists
+constexpr int LONGEST_SIDE_BY_SIDE = 13;  // longer lists of a tile are kept for each query by itself
+constexpr int LARGEST_AXES = 64;  // of a projection; Python has the same number
 constexpr int FEW = 8;          // up to this many queries are searched one by one, as a tile would be mostly empty
 
 constexpr double UNIT_ROUNDOFF = 0x1p-24;
 constexpr double SMALLEST_SINGLE = 0x1p-126;
+constexpr double PROJECTION_ERROR = 1e-11;  // relative; of thousands of features
 constexpr double LARGEST_SINGLE = 1e15;  // sums of squares stay finite in single precision
 constexpr float NONE = __builtin_inff();
 
@@ -136,11 +142,13 @@ struct Index {
     i64 n_rows, n_features, n_classes;
     i64 is_double;         // whether rows are of double precision, else single
     const void *rows;      // n_rows × n_features, by (class, id)
-    const float *table;    // blocks × (n_features + 1) × ROWS: -2y and |y|² in the frame, zeros after the last row
+    const float *table;    // blocks × (n_axes + 1) × ROWS: -2y and |y|² in the frame, zeros after the last row
     const i64 *ids;        // n_rows: the id of each row
     const i64 *starts;     // n_classes + 1: where the rows of each class begin
     const double *center;  // n_features; with the scale, the frame in which single precision is accurate
     double scale;
+    const double *axes;    // n_features × n_axes, orthonormal: what the table is projected on; null for no projection
+    i64 n_axes;            // features of the table, n_features where it is not projected
 };
 
 struct Task {
@@ -265,37 +273,80 @@ template <int LENGTH> void select(const float *approximate, i64 n, i64 first, Li
     }
 }
 
-// The same for one query, whose values stand side by side: a vector holds neighboring places of its list.
-template <int VECTORS> void select_one(const float *approximate, i64 n, i64 first, Lists lists) {
+// The list of one query: a vector holds neighboring places of it.
+template <int VECTORS> struct List {
     Floats value[VECTORS];
     Ints row[VECTORS];
-    for (int v = 0; v < VECTORS; v++) {
-        value[v] = load<Floats>(lists.value + v * LANES);
-        row[v] = load<Ints>(lists.row + v * LANES);
+
+    void read(const float *values, const int32_t *rows) {
+        for (int v = 0; v < VECTORS; v++) {
+            value[v] = load<Floats>(values + v * LANES);
+            row[v] = load<Ints>(rows + v * LANES);
+        }
     }
+
+    void write(float *values, int32_t *rows) const {
+        for (int v = 0; v < VECTORS; v++) {
+            store(values + v * LANES, value[v]);
+            store(rows + v * LANES, row[v]);
+        }
+    }
+
+    float last() const { return value[VECTORS - 1][LANES - 1]; }
+
+    // Each place gets what was in the one before it, this row, or keeps its own.
+    void insert(float approximate, i64 at) {
+        const Floats x = approximate - Floats{};
+        const Ints here = (int32_t)at - Ints{};
+#pragma GCC unroll 64
+        for (int v = VECTORS - 1; v >= 0; v--) {
+            const Floats before = one_place_on(value[v], v ? value[v - 1] : -NONE - Floats{});
+            const Ints row_before = one_place_on(row[v], v ? row[v - 1] : Ints{});
+            const auto before_this = x < value[v], before_last = x < before;
+            const Floats inserted = before_this ? x : value[v];
+            const Ints inserted_row = before_this ? here : row[v];
+            value[v] = before_last ? before : inserted;
+            row[v] = before_last ? row_before : inserted_row;
+        }
+    }
+};
+
+// The same for one query, whose values stand side by side.
+template <int VECTORS> void select_one(const float *approximate, i64 n, i64 first, Lists lists) {
+    List<VECTORS> list;
+    list.read(lists.value, lists.row);
     for (i64 top = 0; top < n; top += LANES) {
-        unsigned less = less_bits(load<Floats>(approximate + top), value[VECTORS - 1][LANES - 1] - Floats{});
+        unsigned less = less_bits(load<Floats>(approximate + top), list.last() - Floats{});
         if (n - top < LANES) less &= (1u << (n - top)) - 1;
         for (; less; less &= less - 1) {
             const i64 r = top + __builtin_ctz(less);
-            const Floats x = approximate[r] - Floats{};
-            const Ints here = (int32_t)(first + r) - Ints{};
-#pragma GCC unroll 64
-            for (int v = VECTORS - 1; v >= 0; v--) {
-                // Each place gets what was in the one before it, this row, or keeps its own.
-                const Floats before = one_place_on(value[v], v ? value[v - 1] : -NONE - Floats{});
-                const Ints row_before = one_place_on(row[v], v ? row[v - 1] : Ints{});
-                const auto before_this = x < value[v], before_last = x < before;
-                const Floats inserted = before_this ? x : value[v];
-                const Ints inserted_row = before_this ? here : row[v];
-                value[v] = before_last ? before : inserted;
-                row[v] = before_last ? row_before : inserted_row;
-            }
+            list.insert(approximate[r], first + r);
         }
     }
-    for (int v = 0; v < VECTORS; v++) {
-        store(lists.value + v * LANES, value[v]);
-        store(lists.row + v * LANES, row[v]);
+    list.write(lists.value, lists.row);
+}
+
+// The same for a tile of queries, each with a list of its own, one after the other: a value is mostly small for one of
+// them only, and in long lists it is not worth looking for a place in all.
+template <int VECTORS> void select_each(const float *approximate, i64 n, i64 first, Lists lists) {
+    constexpr int LENGTH = VECTORS * LANES;
+    Ints lanes;
+    for (int lane = 0; lane < LANES; lane++) lanes[lane] = lane;
+    for (int left = 0; left < QUERIES; left += LANES) {
+        float *values = lists.value + left * LENGTH;
+        int32_t *rows = lists.row + left * LENGTH;
+        Floats last;
+        for (int lane = 0; lane < LANES; lane++) last[lane] = values[(lane + 1) * LENGTH - 1];
+        const float *from = approximate + left;
+        for (i64 r = 0; r < n; r++, from += QUERIES)
+            for (unsigned less = less_bits(load<Floats>(from), last); less; less &= less - 1) {
+                const int lane = __builtin_ctz(less);
+                List<VECTORS> list;
+                list.read(values + lane * LENGTH, rows + lane * LENGTH);
+                list.insert(from[lane], first + r);
+                list.write(values + lane * LENGTH, rows + lane * LENGTH);
+                last = lanes == lane - Ints{} ? list.last() - Floats{} : last;
+            }
     }
 }
 
@@ -303,19 +354,23 @@ typedef void (*Select)(const float *, i64, i64, Lists);
 struct Selection {
     int length;
     Select select;
+    bool by_query = false;  // whether the lists of a tile stand one after the other, not side by side
 };
-constexpr Selection SELECTIONS[] = {
-    {2, select<2>},   {3, select<3>},   {4, select<4>},   {6, select<6>},   {8, select<8>},   {11, select<11>},
-    {13, select<13>}, {16, select<16>}, {21, select<21>}, {24, select<24>}, {32, select<32>}, {40, select<40>},
-    {52, select<52>}, {LONGEST, select<LONGEST>}};
+constexpr Selection SELECTIONS[] = {{2, select<2>}, {3, select<3>},   {4, select<4>},   {6, select<6>},
+                                    {8, select<8>}, {11, select<11>}, {LONGEST_SIDE_BY_SIDE, select<LONGEST_SIDE_BY_SIDE>}};
 
-// Lists of one query fill whole vectors.
+// Lists that stand by themselves fill whole vectors.
+constexpr int vectors_for(int length) { return (length + LANES - 1) / LANES; }
 template <int LENGTH> constexpr Selection of_one() {
-    constexpr int VECTORS = (LENGTH + LANES - 1) / LANES;
-    return {VECTORS * LANES, select_one<VECTORS>};
+    return {vectors_for(LENGTH) * LANES, select_one<vectors_for(LENGTH)>};
+}
+template <int LENGTH> constexpr Selection of_each() {
+    return {vectors_for(LENGTH) * LANES, select_each<vectors_for(LENGTH)>, true};
 }
 constexpr Selection SELECTIONS_OF_ONE[] = {of_one<8>(),  of_one<16>(), of_one<24>(),
                                            of_one<32>(), of_one<48>(), of_one<LONGEST>()};
+constexpr Selection SELECTIONS_OF_EACH[] = {of_each<16>(), of_each<24>(), of_each<32>(),
+                                            of_each<40>(), of_each<48>(), of_each<LONGEST>()};
 
 // The shortest lists with room for n candidates.
 Selection selection_for(i64 n, const Selection *from) {
@@ -407,6 +462,11 @@ template <typename Row> struct Nearest {
 
 // ------------------------------------------------------------------------------------------------- 4. the certificate
 
+// Lengths of a query in the frame: of the vector that is multiplied with the table, and before its projection.
+struct Norms {
+    double in_table, whole;
+};
+
 // The largest approximate value that a row no farther than the K-th neighbor can have.
 //
 // With x the query and y such a row in the frame and r the distance in it, |y| <= |x| + r by the triangle inequality.
@@ -415,9 +475,14 @@ template <typename Row> struct Nearest {
 // underflows is off by at most the smallest single-precision number, times |x| or |y| where that is more than one, and
 // then is drowned by the rest. A tenth is added for the rounding of double precision here, in the frame and in the
 // refinement. The bound holds where nothing was clipped to the range of single precision.
-double limit_of(double norm, double last_distance, double scale, i64 width) {
-    const double radius = last_distance * scale;
-    if (!(norm + radius < LARGEST_SINGLE)) return __builtin_inf();
+//
+// In a projection r stays an upper bound of the distance, but for the rounding of the projections themselves, which is
+// in proportion to the whole of x and y.
+double limit_of(Norms norm_of, double last_distance, double scale, i64 width, bool is_projected) {
+    const double norm = norm_of.in_table;
+    double radius = last_distance * scale;
+    if (!(norm_of.whole + radius < LARGEST_SINGLE)) return __builtin_inf();
+    if (is_projected) radius += PROJECTION_ERROR * (2 * norm_of.whole + radius);
     const double reach = (2 * norm + radius) * (2 * norm + radius);
     const double n_rounded = (double)(chunk_of(width) + n_chunks(width) + 8);
     const double error = 1.1 * (n_rounded * UNIT_ROUNDOFF * reach + 8.0 * (double)(width + 8) * SMALLEST_SINGLE);
@@ -427,25 +492,37 @@ double limit_of(double norm, double last_distance, double scale, i64 width) {
 // ------------------------------------------------------------------------ 5. the widening, and the way through all
 
 // Query q in the frame: one feature after the other, `step` numbers apart, and a one that |y|² is multiplied with.
-double pack(const Task &task, i64 q, float *to, i64 step) {
+Norms pack(const Task &task, i64 q, float *to, i64 step) {
     const Index &index = *task.index;
     const double *query = task.queries + q * index.n_features;
+    double projected[LARGEST_AXES] = {};
     double sum = 0;
     for (i64 j = 0; j < index.n_features; j++) {
         const double x = (query[j] - index.center[j]) * index.scale;
         const double bounded = clipped(x, LARGEST_SINGLE * LARGEST_SINGLE);  // its square is finite
         sum += bounded * bounded;
-        to[j * step] = (float)clipped(bounded, LARGEST_SINGLE);
+        if (index.axes)
+            for (i64 i = 0; i < index.n_axes; i++) projected[i] += bounded * index.axes[j * index.n_axes + i];
+        else
+            to[j * step] = (float)clipped(bounded, LARGEST_SINGLE);
     }
-    to[index.n_features * step] = 1;
-    return sqrt(sum);
+    const double whole = sqrt(sum);
+    if (index.axes) {
+        sum = 0;
+        for (i64 i = 0; i < index.n_axes; i++) {
+            sum += projected[i] * projected[i];
+            to[i * step] = (float)clipped(projected[i], LARGEST_SINGLE);
+        }
+    }
+    to[index.n_axes * step] = 1;
+    return {sqrt(sum), whole};
 }
 
 // Memory of one call.
 struct Memory {
     float *approximate;  // of a panel of rows and a tile of queries, or of a panel and one query
     float *queries;      // of a group of tiles
-    double *norms;
+    Norms *norms;
     float *one;          // one query
     Lists lists;         // of a group of tiles
 };
@@ -462,13 +539,14 @@ template <typename Row> struct Search {
 
     Search(const Task &task, const Memory &memory, Selection selection, Selection selection_of_one, i64 panel,
            i64 single_panel)
-        : task(task), index(*task.index), memory(memory), width(index.n_features + 1), k(task.k),
+        : task(task), index(*task.index), memory(memory), width(index.n_axes + 1), k(task.k),
           selection(selection), selection_of_one(selection_of_one), panel(panel), single_panel(single_panel) {}
 
     i64 hidden(i64 q) const { return task.hidden ? task.hidden[q] : -1; }
 
-    // Refine the candidates of query q in class c, prove or widen, and write the result. Values are `step` apart.
-    void finish(i64 q, i64 c, Lists list, i64 length, i64 step, double norm, const float *packed) {
+    // Refine the candidates of query q in class c, prove or widen, and write the result. Values of the list are `step`
+    // apart, those of the query `packed_step`.
+    void finish(i64 q, i64 c, Lists list, i64 length, i64 step, Norms norm, const float *packed, i64 packed_step) {
         const float *value = list.value;
         const int32_t *row = list.row;
         Nearest<Row> nearest(task, q);
@@ -478,13 +556,19 @@ template <typename Row> struct Search {
         if (j == k) {
             // Values are in ascending order: the first one beyond the limit proves that all others are. The last of
             // the list stands for the rows that are not in it.
-            const double limit = limit_of(norm, nearest.distance[k - 1], index.scale, width);
+            const auto limit_now = [&] {
+                return limit_of(norm, nearest.distance[k - 1], index.scale, width, index.axes);
+            };
+            double limit = limit_now();
             const i64 last = length - 1;
-            for (; j < last && value[j * step] < NONE && (double)value[j * step] <= limit; j++)
+            for (; j < last && value[j * step] < NONE && (double)value[j * step] <= limit; j++) {
                 nearest.offer(row[j * step]);
+                if (!nearest.n_waiting) limit = limit_now();
+            }
             nearest.refine();
+            limit = limit_now();
             if (j == last && value[last * step] < NONE && (double)value[last * step] <= limit) {
-                widen(q, c, limit, packed, step, nearest);
+                widen(q, c, limit, packed, packed_step, nearest);
                 n_widened++;
             }
         }
@@ -532,7 +616,7 @@ template <typename Row> struct Search {
     // One query against all rows.
     void search_one(i64 q) {
         float *packed = memory.queries;
-        const double norm = pack(task, q, packed, 1);
+        const Norms norm = pack(task, q, packed, 1);
         const i64 own = hidden(q);
         const i64 length = selection_of_one.length;
         clear(memory.lists, length);
@@ -548,7 +632,7 @@ template <typename Row> struct Search {
                     selection_of_one.select(memory.approximate + from, n, row, memory.lists);
                 },
                 [&](i64 done) {
-                    finish(q, done, memory.lists, length, 1, norm, packed);
+                    finish(q, done, memory.lists, length, 1, norm, packed, 1);
                     clear(memory.lists, length);
                 });
         }
@@ -586,9 +670,12 @@ template <typename Row> struct Search {
                         selection.select(memory.approximate + from * QUERIES, n_here, row, lists);
                     },
                     [&](i64 done) {
-                        for (i64 i = 0; i < n; i++)
-                            finish(q0 + i, done, {lists.value + i, lists.row + i}, length, QUERIES,
-                                   memory.norms[t * QUERIES + i], queries + i);
+                        for (i64 i = 0; i < n; i++) {
+                            const i64 begin = selection.by_query ? i * length : i;
+                            finish(q0 + i, done, {lists.value + begin, lists.row + begin}, length,
+                                   selection.by_query ? 1 : QUERIES, memory.norms[t * QUERIES + i], queries + i,
+                                   QUERIES);
+                        }
                         clear(lists, length * QUERIES);
                     });
             }
@@ -619,10 +706,11 @@ EXPORT i64 neighboragg_search(const Index *index, i64 n_queries, const double *q
                               double *distances, i64 *ids) {
     if (k < 1 || k > LARGEST_K) return -2;
     const Task task = {index, n_queries, queries, hidden, k, distances, ids};
-    const i64 width = index->n_features + 1;
-    // One more than the candidates, to compare them with.
-    const i64 n_kept = k + (width > MANY_FEATURES ? 3 : 1);
-    const Selection selection = selection_for(n_kept, SELECTIONS);
+    const i64 width = index->n_axes + 1;
+    // One more than the candidates, to compare them with; in a projection, rows that are farther away come between.
+    const i64 n_kept = smaller(LONGEST, (index->axes ? 2 * k : k + (width > MANY_FEATURES ? 3 : 1)));
+    const Selection selection =
+        selection_for(n_kept, n_kept <= LONGEST_SIDE_BY_SIDE ? SELECTIONS : SELECTIONS_OF_EACH);
     const Selection selection_of_one = selection_for(n_kept, SELECTIONS_OF_ONE);
     // Numbers of a panel and of a group of tiles that stay in the second cache.
     const i64 panel = larger(2, smaller(10, 65536 / (ROWS * width)));
@@ -638,14 +726,14 @@ EXPORT i64 neighboragg_search(const Index *index, i64 n_queries, const double *q
     const i64 n_one = rounded_up(width, alignment);
     const i64 n_in_tiles = single ? 0 : group * QUERIES * selection.length;
     const i64 n_lists = rounded_up(larger(selection_of_one.length, n_in_tiles), alignment);
-    const i64 n_bytes = (n_approximate + n_packed + 2 * n_norms + n_one + 2 * n_lists) * sizeof(float) + 64;
+    const i64 n_bytes = (n_approximate + n_packed + n_one + 2 * n_lists) * sizeof(float) + n_norms * sizeof(Norms) + 64;
     void *allocated = malloc((size_t)n_bytes);
     if (!allocated) return -1;
     float *start = (float *)(((uintptr_t)allocated + 63) & ~(uintptr_t)63);
     Memory memory;
     memory.approximate = start;
     memory.queries = memory.approximate + n_approximate;
-    memory.norms = (double *)(memory.queries + n_packed);
+    memory.norms = (Norms *)(memory.queries + n_packed);
     memory.one = (float *)(memory.norms + n_norms);
     memory.lists.value = memory.one + n_one;
     memory.lists.row = (int32_t *)(memory.lists.value + n_lists);
