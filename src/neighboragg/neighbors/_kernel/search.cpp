@@ -2,7 +2,7 @@
 //
 // A product in single precision is fast and wrong in the last digits; distances in double precision are right and
 // slow. So the product only proposes, and what it proposes is proved. For a panel of reference rows and a tile of
-// queries, both of which stay in cache:
+// queries, which stay in cache, long ones a chunk of features at a time:
 //
 //   1. product      approximate[row][query] = |y|² - 2 x·y, the squared distance less |x|², which is the same for all
 //                   rows; one fused multiply-add for each feature, many rows and queries held in registers.
@@ -58,17 +58,23 @@ constexpr int LANES = 4, TILE_ROWS = 6;
 #define ONE_PLACE_ON 7, 0, 1, 2
 #endif
 constexpr int TILE_VECTORS = 2;  // with TILE_ROWS: as many sums as registers, less those for the factors
+constexpr int TILE_QUERIES = TILE_VECTORS * LANES;
 constexpr int DOUBLE_LANES = LANES / 2;
 constexpr int STRIP = LANES < 8 ? LANES : 8;  // rows in a vector where a vector holds rows
 
-constexpr int QUERIES = 32;     // of a tile
+constexpr int QUERIES = 32;     // of a tile of queries, which is stored in strips of TILE_QUERIES
+constexpr int GROUP = 16;       // tiles of queries at most that a panel of rows is multiplied with
+constexpr i64 LARGEST_GROUP = 1 << 21;  // numbers in the queries of a group of more than four tiles
 constexpr int ROWS = 24;        // of a block of the table, which is stored feature by feature
-constexpr int CHUNK = 256;      // features summed at most before they are added up: shorter sums have smaller errors
+constexpr int PANEL = 8;        // blocks: some features of them and all sums of a group stay in the second cache
+constexpr int CHUNK = 144;      // features at most that are summed up at a time: those of a block and a strip stay in
+                                // the innermost cache, and shorter sums have smaller errors
 constexpr int MANY_FEATURES = 128;  // beyond it errors are larger, and two more candidates are kept to tell rows apart
 constexpr int LARGEST_K = 64;   // beyond it, inserting into sorted lists is no longer the way
 constexpr int LONGEST = LARGEST_K + 8;  // of the lists
 constexpr int LONGEST_SIDE_BY_SIDE = 13;  // longer lists of a tile are kept for each query by itself
 constexpr int LARGEST_AXES = 64;  // of a projection; Python has the same number
+constexpr int SINGLE_PANEL = 2 * ROWS;  // blocks that one query is multiplied with before their values are selected
 constexpr int FEW = 8;          // up to this many queries are searched one by one, as a tile would be mostly empty
 
 constexpr double UNIT_ROUNDOFF = 0x1p-24;
@@ -82,6 +88,9 @@ typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
 typedef float Strip __attribute__((vector_size(4 * STRIP)));
 typedef double Doubles __attribute__((vector_size(8 * DOUBLE_LANES)));
 typedef float HalfFloats __attribute__((vector_size(4 * DOUBLE_LANES)));
+
+// Before loops over vectors that are meant for registers: GCC keeps them in memory if it unrolls too late.
+#define UNROLLED _Pragma("GCC unroll 64")
 
 template <typename Vector, typename Scalar> inline Vector load(const Scalar *from) {
     Vector x;
@@ -168,53 +177,62 @@ namespace {
 i64 n_chunks(i64 width) { return (width + CHUNK - 1) / CHUNK; }
 i64 chunk_of(i64 width) { return (width + n_chunks(width) - 1) / n_chunks(width); }
 
-// One register tile: TILE_ROWS rows and TILE_VECTORS vectors of queries over some features.
-inline void tile(const float *table, const float *queries, i64 n_features, float *out, bool add) {
-    Floats sum[TILE_ROWS][TILE_VECTORS] = {};
-    for (i64 j = 0; j < n_features; j++, table += ROWS, queries += QUERIES) {
+// Tiles of a group: fewer of very long queries, which would take much memory.
+i64 group_of(i64 width) { return larger(4, smaller(GROUP, LARGEST_GROUP / (QUERIES * width))); }
+
+// One register tile: TILE_ROWS rows and TILE_VECTORS vectors of queries over some features, added to what is there or
+// in its place.
+template <bool ADD> void tile(const float *table, const float *queries, i64 n_features, float *out) {
+    Floats sum[TILE_ROWS][TILE_VECTORS];
+    UNROLLED for (int r = 0; r < TILE_ROWS; r++)
+        UNROLLED for (int v = 0; v < TILE_VECTORS; v++) sum[r][v] = Floats{};
+    for (i64 j = 0; j < n_features; j++, table += ROWS, queries += TILE_QUERIES) {
         Floats x[TILE_VECTORS];
-        for (int v = 0; v < TILE_VECTORS; v++) x[v] = load<Floats>(queries + v * LANES);
-        for (int r = 0; r < TILE_ROWS; r++) {
+        UNROLLED for (int v = 0; v < TILE_VECTORS; v++) x[v] = load<Floats>(queries + v * LANES);
+        UNROLLED for (int r = 0; r < TILE_ROWS; r++) {
             const Floats y = table[r] - Floats{};  // in all lanes; less zero, as that is free and adding it is not
-            for (int v = 0; v < TILE_VECTORS; v++) sum[r][v] = multiply_add(y, x[v], sum[r][v]);
+            UNROLLED for (int v = 0; v < TILE_VECTORS; v++) sum[r][v] = multiply_add(y, x[v], sum[r][v]);
         }
     }
-    for (int r = 0; r < TILE_ROWS; r++)
-        for (int v = 0; v < TILE_VECTORS; v++) {
+    UNROLLED for (int r = 0; r < TILE_ROWS; r++)
+        UNROLLED for (int v = 0; v < TILE_VECTORS; v++) {
             float *to = out + r * QUERIES + v * LANES;
-            store(to, add ? load<Floats>(to) + sum[r][v] : sum[r][v]);
+            store(to, ADD ? load<Floats>(to) + sum[r][v] : sum[r][v]);
         }
 }
 
-// out[row][query] of some blocks of the table and one tile of queries. What is read most often, some features of some
-// queries, stays in the innermost cache.
-void product(const float *table, const float *queries, i64 n_blocks, i64 width, float *out) {
-    const i64 chunk = chunk_of(width);
-    for (i64 first = 0; first < width; first += chunk)
-        for (int left = 0; left < QUERIES; left += TILE_VECTORS * LANES)
-            for (i64 b = 0; b < n_blocks; b++)
-                for (int top = 0; top < ROWS; top += TILE_ROWS)
-                    tile(table + (b * width + first) * ROWS + top, queries + first * QUERIES + left,
-                         smaller(chunk, width - first), out + (b * ROWS + top) * QUERIES + left, first > 0);
+// out[row][query] of some blocks of the table and one tile of queries: the chunk of features from `first` on. Its part
+// of a strip of queries, which is read most often, stays in the innermost cache.
+void product(const float *table, const float *queries, i64 n_blocks, i64 width, i64 first, float *out) {
+    const auto tile_of = first ? tile<true> : tile<false>;
+    const i64 n_features = smaller(chunk_of(width), width - first);
+    for (int left = 0; left < QUERIES; left += TILE_QUERIES)
+        for (i64 b = 0; b < n_blocks; b++)
+            for (int top = 0; top < ROWS; top += TILE_ROWS)
+                tile_of(table + (b * width + first) * ROWS + top, queries + left * width + first * TILE_QUERIES,
+                        n_features, out + (b * ROWS + top) * QUERIES + left);
 }
 
 // out[row] of one query, for BLOCKS blocks of the table, read once from front to back.
 template <int BLOCKS> inline void product_of_blocks(const float *table, const float *query, i64 width, float *out) {
     constexpr int STRIPS = ROWS / STRIP;
     const i64 chunk = chunk_of(width);
-    Strip total[BLOCKS][STRIPS] = {};
+    Strip total[BLOCKS][STRIPS], sum[BLOCKS][STRIPS];
+    UNROLLED for (int b = 0; b < BLOCKS; b++)
+        UNROLLED for (int s = 0; s < STRIPS; s++) total[b][s] = Strip{};
     for (i64 first = 0; first < width; first += chunk) {
-        Strip sum[BLOCKS][STRIPS] = {};
+        UNROLLED for (int b = 0; b < BLOCKS; b++)
+            UNROLLED for (int s = 0; s < STRIPS; s++) sum[b][s] = Strip{};
         const i64 last = smaller(first + chunk, width);
         for (i64 j = first; j < last; j++)
-            for (int b = 0; b < BLOCKS; b++)
-                for (int s = 0; s < STRIPS; s++)
+            UNROLLED for (int b = 0; b < BLOCKS; b++)
+                UNROLLED for (int s = 0; s < STRIPS; s++)
                     sum[b][s] += load<Strip>(table + (b * width + j) * ROWS + s * STRIP) * query[j];
-        for (int b = 0; b < BLOCKS; b++)
-            for (int s = 0; s < STRIPS; s++) total[b][s] += sum[b][s];
+        UNROLLED for (int b = 0; b < BLOCKS; b++)
+            UNROLLED for (int s = 0; s < STRIPS; s++) total[b][s] += sum[b][s];
     }
-    for (int b = 0; b < BLOCKS; b++)
-        for (int s = 0; s < STRIPS; s++) store(out + b * ROWS + s * STRIP, total[b][s]);
+    UNROLLED for (int b = 0; b < BLOCKS; b++)
+        UNROLLED for (int s = 0; s < STRIPS; s++) store(out + b * ROWS + s * STRIP, total[b][s]);
 }
 
 void product_of_one(const float *table, const float *query, i64 n_blocks, i64 width, float *out) {
@@ -254,8 +272,7 @@ template <int LENGTH> void select(const float *approximate, i64 n, i64 first, Li
             if (!less_bits(x, value[LENGTH - 1])) continue;
             const Ints here = (int32_t)(first + r) - Ints{};
             auto before_this = x < value[LENGTH - 1];
-#pragma GCC unroll 64
-            for (int j = LENGTH - 1; j > 0; j--) {
+            UNROLLED for (int j = LENGTH - 1; j > 0; j--) {
                 const auto before_last = x < value[j - 1];
                 const Floats inserted = before_this ? x : value[j];
                 const Ints inserted_row = before_this ? here : row[j];
@@ -298,8 +315,7 @@ template <int VECTORS> struct List {
     void insert(float approximate, i64 at) {
         const Floats x = approximate - Floats{};
         const Ints here = (int32_t)at - Ints{};
-#pragma GCC unroll 64
-        for (int v = VECTORS - 1; v >= 0; v--) {
+        UNROLLED for (int v = VECTORS - 1; v >= 0; v--) {
             const Floats before = one_place_on(value[v], v ? value[v - 1] : -NONE - Floats{});
             const Ints row_before = one_place_on(row[v], v ? row[v - 1] : Ints{});
             const auto before_this = x < value[v], before_last = x < before;
@@ -391,19 +407,21 @@ inline Doubles load_doubles(const float *from) {
 template <int COUNT, typename Row>
 inline void squared(const Row *const *rows, const double *query, i64 d, double *out) {
     constexpr int VECTORS = 8 / DOUBLE_LANES;
-    Doubles sum[COUNT][VECTORS] = {};
+    Doubles sum[COUNT][VECTORS];
+    UNROLLED for (int m = 0; m < COUNT; m++)
+        UNROLLED for (int v = 0; v < VECTORS; v++) sum[m][v] = Doubles{};
     const i64 whole = d / 8 * 8;
     for (i64 j = 0; j < whole; j += 8)
-        for (int v = 0; v < VECTORS; v++) {
+        UNROLLED for (int v = 0; v < VECTORS; v++) {
             const Doubles x = load_doubles(query + j + v * DOUBLE_LANES);
-            for (int m = 0; m < COUNT; m++) {
+            UNROLLED for (int m = 0; m < COUNT; m++) {
                 const Doubles difference = load_doubles(rows[m] + j + v * DOUBLE_LANES) - x;
                 sum[m][v] += difference * difference;
             }
         }
-    for (int m = 0; m < COUNT; m++) {
+    UNROLLED for (int m = 0; m < COUNT; m++) {
         double s[8];
-        memcpy(s, sum[m], sizeof s);
+        UNROLLED for (int v = 0; v < VECTORS; v++) store(s + v * DOUBLE_LANES, sum[m][v]);
         for (i64 j = whole; j < d; j++) {
             const double difference = (double)rows[m][j] - query[j];
             s[j - whole] += difference * difference;
@@ -520,7 +538,8 @@ Norms pack(const Task &task, i64 q, float *to, i64 step) {
 
 // Memory of one call.
 struct Memory {
-    float *approximate;  // of a panel of rows and a tile of queries, or of a panel and one query
+    float *approximate;  // of a panel of rows and a tile of queries, or of a panel and one query; if features come in
+                         // several chunks, of a panel and all tiles of a group
     float *queries;      // of a group of tiles
     Norms *norms;
     float *one;          // one query
@@ -534,18 +553,16 @@ template <typename Row> struct Search {
     const Memory &memory;
     const i64 width, k;
     const Selection selection, selection_of_one;
-    const i64 panel, single_panel;  // blocks
     i64 n_widened = 0;
 
-    Search(const Task &task, const Memory &memory, Selection selection, Selection selection_of_one, i64 panel,
-           i64 single_panel)
+    Search(const Task &task, const Memory &memory, Selection selection, Selection selection_of_one)
         : task(task), index(*task.index), memory(memory), width(index.n_axes + 1), k(task.k),
-          selection(selection), selection_of_one(selection_of_one), panel(panel), single_panel(single_panel) {}
+          selection(selection), selection_of_one(selection_of_one) {}
 
     i64 hidden(i64 q) const { return task.hidden ? task.hidden[q] : -1; }
 
     // Refine the candidates of query q in class c, prove or widen, and write the result. Values of the list are `step`
-    // apart, those of the query `packed_step`.
+    // apart, those of the query in the frame `packed_step`.
     void finish(i64 q, i64 c, Lists list, i64 length, i64 step, Norms norm, const float *packed, i64 packed_step) {
         const float *value = list.value;
         const int32_t *row = list.row;
@@ -621,8 +638,8 @@ template <typename Row> struct Search {
         const i64 length = selection_of_one.length;
         clear(memory.lists, length);
         i64 c = 0;
-        for (i64 first = 0; first < index.n_rows; first += single_panel * ROWS) {
-            const i64 last = smaller(first + single_panel * ROWS, index.n_rows);
+        for (i64 first = 0; first < index.n_rows; first += SINGLE_PANEL * ROWS) {
+            const i64 last = smaller(first + SINGLE_PANEL * ROWS, index.n_rows);
             product_of_one(index.table + first * width, packed, (last - first + ROWS - 1) / ROWS, width,
                            memory.approximate);
             if (own >= first && own < last) memory.approximate[own - first] = NONE;
@@ -638,52 +655,58 @@ template <typename Row> struct Search {
         }
     }
 
-    // Queries first to last, a group of whole tiles, against all rows: a panel of rows stays in cache for all tiles.
+    // Where query i of a group is in the frame.
+    float *packed(i64 i) const { return memory.queries + i / TILE_QUERIES * TILE_QUERIES * width + i % TILE_QUERIES; }
+
+    // Queries first to last, a group of tiles, against all rows: a chunk of a panel stays in cache for all tiles.
     void search_group(i64 first_query, i64 last_query) {
-        const i64 n_tiles = (last_query - first_query + QUERIES - 1) / QUERIES, length = selection.length;
-        for (i64 i = 0; i < n_tiles * QUERIES; i++) {
-            float *to = memory.queries + i / QUERIES * width * QUERIES + i % QUERIES;
+        const i64 n_tiles = (last_query - first_query + QUERIES - 1) / QUERIES;
+        for (i64 i = 0; i < n_tiles * QUERIES; i++)
             if (first_query + i < last_query)
-                memory.norms[i] = pack(task, first_query + i, to, QUERIES);
+                memory.norms[i] = pack(task, first_query + i, packed(i), TILE_QUERIES);
             else
-                for (i64 j = 0; j < width; j++) to[j * QUERIES] = 0;
-        }
-        clear(memory.lists, n_tiles * length * QUERIES);
+                for (i64 j = 0; j < width; j++) packed(i)[j * TILE_QUERIES] = 0;
+        clear(memory.lists, n_tiles * selection.length * QUERIES);
+        const i64 chunk = chunk_of(width);
         i64 class_of_panel = 0;
-        for (i64 first = 0; first < index.n_rows; first += panel * ROWS) {
-            const i64 last = smaller(first + panel * ROWS, index.n_rows);
+        for (i64 first = 0; first < index.n_rows; first += PANEL * ROWS) {
+            const i64 last = smaller(first + PANEL * ROWS, index.n_rows), n_blocks = (last - first + ROWS - 1) / ROWS;
             i64 next_class = class_of_panel;
-            for (i64 t = 0; t < n_tiles; t++) {
-                const float *queries = memory.queries + t * width * QUERIES;
-                const i64 q0 = first_query + t * QUERIES, n = smaller(QUERIES, last_query - q0);
-                const i64 at = t * length * QUERIES;
-                const Lists lists = {memory.lists.value + at, memory.lists.row + at};
-                product(index.table + first * width, queries, (last - first + ROWS - 1) / ROWS, width,
-                        memory.approximate);
-                for (i64 i = 0; task.hidden && i < n; i++) {
-                    const i64 own = task.hidden[q0 + i];
-                    if (own >= first && own < last) memory.approximate[(own - first) * QUERIES + i] = NONE;
+            for (i64 feature = 0; feature < width; feature += chunk)
+                for (i64 t = 0; t < n_tiles; t++) {
+                    float *approximate = memory.approximate + (chunk < width ? t * PANEL * ROWS * QUERIES : 0);
+                    product(index.table + first * width, packed(t * QUERIES), n_blocks, width, feature, approximate);
+                    if (feature + chunk >= width)
+                        next_class = select_tile(first_query, last_query, t, first, last, class_of_panel, approximate);
                 }
-                next_class = classes(
-                    class_of_panel, first, last,
-                    [&](i64 from, i64 n_here, i64 row) {
-                        selection.select(memory.approximate + from * QUERIES, n_here, row, lists);
-                    },
-                    [&](i64 done) {
-                        for (i64 i = 0; i < n; i++) {
-                            const i64 begin = selection.by_query ? i * length : i;
-                            finish(q0 + i, done, {lists.value + begin, lists.row + begin}, length,
-                                   selection.by_query ? 1 : QUERIES, memory.norms[t * QUERIES + i], queries + i,
-                                   QUERIES);
-                        }
-                        clear(lists, length * QUERIES);
-                    });
-            }
             class_of_panel = next_class;
         }
     }
 
-    void search_all(i64 group) {
+    // Candidates of tile t among rows first to last, of class c and those after it, which end there. Returns the class
+    // that goes on after them.
+    i64 select_tile(i64 first_query, i64 last_query, i64 t, i64 first, i64 last, i64 c, float *approximate) {
+        const i64 q0 = first_query + t * QUERIES, n = smaller(QUERIES, last_query - q0), length = selection.length;
+        const Lists lists = {memory.lists.value + t * length * QUERIES, memory.lists.row + t * length * QUERIES};
+        for (i64 i = 0; task.hidden && i < n; i++) {
+            const i64 own = task.hidden[q0 + i];
+            if (own >= first && own < last) approximate[(own - first) * QUERIES + i] = NONE;
+        }
+        return classes(
+            c, first, last,
+            [&](i64 from, i64 n_rows, i64 row) { selection.select(approximate + from * QUERIES, n_rows, row, lists); },
+            [&](i64 done) {
+                for (i64 i = 0; i < n; i++) {
+                    const i64 begin = selection.by_query ? i * length : i;
+                    finish(q0 + i, done, {lists.value + begin, lists.row + begin}, length,
+                           selection.by_query ? 1 : QUERIES, memory.norms[t * QUERIES + i], packed(t * QUERIES + i),
+                           TILE_QUERIES);
+                }
+                clear(lists, length * QUERIES);
+            });
+    }
+
+    void search_all() {
         i64 q = 0;
         while (q < task.n_queries) {
             const i64 left = task.n_queries - q;
@@ -691,7 +714,7 @@ template <typename Row> struct Search {
                 search_one(q++);
             } else {
                 const i64 rest = left % QUERIES;  // a few too many for whole tiles are searched one by one
-                const i64 n = smaller(group * QUERIES, rest <= FEW ? left - rest : left);
+                const i64 n = smaller(group_of(width) * QUERIES, rest <= FEW ? left - rest : left);
                 search_group(q, q + n);
                 q += n;
             }
@@ -712,15 +735,14 @@ EXPORT i64 neighboragg_search(const Index *index, i64 n_queries, const double *q
     const Selection selection =
         selection_for(n_kept, n_kept <= LONGEST_SIDE_BY_SIDE ? SELECTIONS : SELECTIONS_OF_EACH);
     const Selection selection_of_one = selection_for(n_kept, SELECTIONS_OF_ONE);
-    // Numbers of a panel and of a group of tiles that stay in the second cache.
-    const i64 panel = larger(2, smaller(10, 65536 / (ROWS * width)));
-    const i64 single_panel = 2 * ROWS;
-    const i64 group = smaller((n_queries + QUERIES - 1) / QUERIES, larger(4, smaller(16, 65536 / (QUERIES * width))));
+    const i64 group = smaller((n_queries + QUERIES - 1) / QUERIES, group_of(width));
+    const i64 tiles_at_once = n_chunks(width) > 1 ? group : 1;
     const i64 single = n_queries <= FEW;
 
     const i64 alignment = 64 / sizeof(float);
     // A vector may reach beyond the last value of one query.
-    const i64 n_approximate = alignment + (single ? single_panel : larger(panel * QUERIES, single_panel)) * ROWS;
+    const i64 n_in_panel = single ? 0 : tiles_at_once * PANEL * QUERIES;
+    const i64 n_approximate = alignment + larger(n_in_panel, SINGLE_PANEL) * ROWS;
     const i64 n_packed = rounded_up(single ? width : group * width * QUERIES, alignment);
     const i64 n_norms = single ? 0 : group * QUERIES;
     const i64 n_one = rounded_up(width, alignment);
@@ -740,12 +762,12 @@ EXPORT i64 neighboragg_search(const Index *index, i64 n_queries, const double *q
 
     i64 n_widened;
     if (index->is_double) {
-        Search<double> search(task, memory, selection, selection_of_one, panel, single_panel);
-        search.search_all(group);
+        Search<double> search(task, memory, selection, selection_of_one);
+        search.search_all();
         n_widened = search.n_widened;
     } else {
-        Search<float> search(task, memory, selection, selection_of_one, panel, single_panel);
-        search.search_all(group);
+        Search<float> search(task, memory, selection, selection_of_one);
+        search.search_all();
         n_widened = search.n_widened;
     }
     free(allocated);
