@@ -159,7 +159,7 @@ def test_rows_close_to_a_space_of_few_dimensions_are_found_from_there(k, dtype):
     X[: n // 3] = X[n // 3 : 2 * (n // 3)]  # copies
     own = rng.integers(0, n, 1200)
     queries = X[own]
-    queries[::3] += rng.normal(size=(400, d)).astype(dtype)  # far from that space
+    queries[::30] += rng.normal(size=(40, d)).astype(dtype)  # far from that space
     queries[1] *= 1e6
     queries[2] *= 1e20
     index = ClasswiseNeighbors(k).fit(X, y)
@@ -173,6 +173,25 @@ def test_rows_close_to_a_space_of_few_dimensions_are_found_from_there(k, dtype):
     for name in compiled:
         found = search(name, index, queries[:100], own[:100])
         assert same_bits(found, [part[:100] for part in expected])
+
+
+@pytest.mark.slow
+@needs_compiled
+def test_queries_far_from_the_space_of_the_rows_are_compared_with_whole_rows_in_the_end():
+    rng = np.random.default_rng(0)
+    n, d = 6000, 64
+    X = rng.normal(size=(n, 5)) @ rng.normal(size=(5, d)) + 0.02 * rng.normal(size=(n, d))
+    queries = X[:1500] + rng.normal(size=(1500, d))
+    compiled = [name for name in AVAILABLE if name != "numpy"]
+    index = ClasswiseNeighbors(5).fit(X, np.arange(n) % 4)
+    expected = search("numpy", index, queries)
+    for name in compiled:
+        _call._prepared.clear()
+        search(name, index, X[:1100])
+        assert _call._prepared[index._reference].is_projected
+        assert same_bits(search(name, index, queries), expected)
+        assert not _call._prepared[index._reference].is_projected
+        assert same_bits(search(name, index, queries), expected)
 
 
 @pytest.mark.slow

@@ -15,6 +15,9 @@ __all__ = ["LARGEST_K", "can_search", "search_compiled"]
 
 LARGEST_K = 64  # the compiled search has the same number
 LARGEST_SIZE = 2**31 - 2**10  # positions are 32-bit there
+# Queries after which a projection has to have shown its worth: for no more than this share of the pairs of a query and
+# a class did its candidates have to be widened, each of which takes as long as many that were certain.
+WATCHED_QUERIES, LARGEST_WIDENED = 512, 0.15
 
 POINTER, INTEGER, BYTES = ctypes.c_void_p, ctypes.c_int64, ctypes.c_char * 0
 
@@ -45,6 +48,11 @@ class Prepared(NamedTuple):
     address: int
     arrays: tuple[Array, ...]
     is_final: bool  # whether it was decided if rows are projected
+
+    @property
+    def is_projected(self) -> bool:
+        """Whether the table holds projected rows."""
+        return bool(self.structure.n_axes < self.structure.n_features)
 
 
 # Pointers belong to a process: they are neither pickled nor saved with the rows they point to.
@@ -81,6 +89,31 @@ def search_compiled(
         prepared = _projected(reference, k)
     queries = np.array(rows, dtype=np.float64, order="C")
     own = None if hidden is None else np.array(hidden, dtype=np.int64)
+    if not prepared.is_projected:
+        return _search(library, prepared, queries, own, distances, ids)
+    n_widened = 0
+    for start in range(0, n, WATCHED_QUERIES):
+        part = slice(start, start + WATCHED_QUERIES)
+        found = distances[part]
+        n_here = _search(
+            library, prepared, queries[part], None if own is None else own[part], found, ids[part]
+        )
+        # Queries unlike the rows may lie far from their space, where a projection hardly tells rows apart.
+        if n_here > LARGEST_WIDENED * found.shape[0] * found.shape[1]:
+            prepared = _prepared[reference] = _prepare(reference)._replace(is_final=True)
+        n_widened += n_here
+    return n_widened
+
+
+def _search(
+    library: ctypes.CDLL,
+    prepared: Prepared,
+    queries: FloatArray,
+    own: IntArray | None,
+    distances: FloatArray,
+    ids: IntArray,
+) -> int:
+    n, _, k = distances.shape
     n_widened = library.neighboragg_search(
         prepared.address,
         n,
