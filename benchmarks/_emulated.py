@@ -57,12 +57,14 @@ class Processor:
         self._replace(address_of(process.free), RETURN)
         self._replace(self._end.ctypes.data, HALT)
 
-    def call(self, function: Any, *arguments: int | None) -> int:
-        """Call with integers and addresses, and return an integer."""
+    def call(self, function: Any, *arguments: int | ctypes.Array[Any] | None) -> int:
+        """Call with integers, addresses and arrays, and return an integer."""
         self._map_memory()
         self._heap[: int(self._next_on_heap[0]) - self._heap.ctypes.data] = 0xFF  # not a number
         self._next_on_heap[0] = self._heap.ctypes.data
-        self._session.cpu.state = self._state(address_of(function), [int(a or 0) for a in arguments])
+        self._session.cpu.state = self._state(
+            address_of(function), [as_integer(given) for given in arguments]
+        )
         self._exception = None
         self._session.run([self._hook])
         if self._exception:
@@ -122,6 +124,10 @@ class Processor:
         state = self._session.cpu.state
         self._exception = f"Exception {vector} ({code}) at {state.rip:#x}, address {state.cr2:#x}."
         self._session.stop()
+
+
+def as_integer(given: int | ctypes.Array[Any] | None) -> int:
+    return ctypes.addressof(given) if isinstance(given, ctypes.Array) else int(given or 0)
 
 
 def pages(n: int) -> Any:
