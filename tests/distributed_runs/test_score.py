@@ -253,7 +253,7 @@ def test_a_model_that_changes_is_not_mixed_with_what_it_was(scored, cut_into, mo
     assert f"The model {path} has changed since the run began.\nHint: start again with a new output" in str(
         caught.value
     )
-    refused(lambda: scored(folder, model=path), "another run: of another model.")
+    refused(lambda: scored(folder, model=path), "another run: of another model, or of one")
 
 
 def test_damage_to_a_model_is_found_after_it_was_used(scored, cut_into, model_file, tmp_path):
