@@ -35,7 +35,8 @@ def load(
         for others the error lists them.
     mmap : bool, default=False
         Map arrays from the file instead of reading them, so that processes that load the same file share one copy.
-        They are read-only then. The arrays inside other libraries' estimators are read in any case.
+        They are read-only then. The arrays inside other libraries' estimators are read in any case. Reference rows are
+        read and checked when they are first used, which raises FileFormatError where they are damaged.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Files written by the documented layout, with a digest that is right: what a forger can do."""
+"""Files written by the documented layout, with digests that are right: what a forger can do."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ import pytest
 
 NAMES = {"<f8": "F64", "<f4": "F32", "<i8": "I64", "<u4": "U32", "|u1": "U8", "|b1": "BOOL"}
 VALID = {
-    "format": 2,
+    "format": 3,
     "kind": "TamedScores",
     "versions": {},
     "objects": [{"kind": "TamedScores", "state": {"standardize": True, "x_": {"$array": "x_"}}}],
@@ -16,10 +16,12 @@ VALID = {
 }
 
 
-def lay_out(document, tensors, *, metadata=None, entries=None, text=None):
+def lay_out(document, tensors, *, metadata=None, entries=None, text=None, digests=None):
     """Return the bytes of a safetensors file around a document, with zeros for the digest and no check at all."""
-    said = json.dumps(document) if text is None else text
-    head = {"__metadata__": {"sha256": "0" * 64, "neighboragg": said} if metadata is None else metadata}
+    said = {"neighboragg": json.dumps(document) if text is None else text}
+    right = {name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in tensors.items()}
+    said |= {"sha256": "0" * 64, "arrays": json.dumps(right if digests is None else digests)}
+    head = {"__metadata__": said if metadata is None else metadata}
     payload = b""
     for name, array in tensors.items():
         start = len(payload)
@@ -34,16 +36,18 @@ def lay_out(document, tensors, *, metadata=None, entries=None, text=None):
 
 
 def sign(content):
-    """Put the right digest in the place of the zeros."""
-    return content.replace(b"0" * 64, hashlib.sha256(content).hexdigest().encode(), 1)
+    """Put the right digest of the header in the place of the zeros."""
+    header = content[: 8 + int.from_bytes(content[:8], "little")]
+    return content.replace(b"0" * 64, hashlib.sha256(header).hexdigest().encode(), 1)
 
 
 @pytest.fixture
 def forge():
     """A function that gives a file whose digest is right, whatever it says."""
 
-    def forged(tensors=None, *, metadata=None, entries=None, text=None, **changes):
+    def forged(tensors=None, *, metadata=None, entries=None, text=None, digests=None, **changes):
         tensors = {"x_": np.arange(3.0)} if tensors is None else tensors
-        return sign(lay_out(VALID | changes, tensors, metadata=metadata, entries=entries, text=text))
+        options = {"metadata": metadata, "entries": entries, "text": text, "digests": digests}
+        return sign(lay_out(VALID | changes, tensors, **options))
 
     return forged

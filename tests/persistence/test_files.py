@@ -57,7 +57,7 @@ def test_other_software_can_look_inside(path, content):
     assert tensors["words_/lengths"].tolist() == [1, 2]
     with safe_open(path, "numpy") as file:
         document = json.loads(file.metadata()["neighboragg"])
-    assert document["format"] == FORMAT == 2
+    assert document["format"] == FORMAT == 3
     assert document["kind"] == "TamedScores"
     assert document["versions"]["python"] == platform.python_version()
     assert document["versions"]["scikit-learn"] == sklearn.__version__
@@ -65,11 +65,16 @@ def test_other_software_can_look_inside(path, content):
     assert document["objects"][0]["state"]["low_"] == {"$array": "low_"}
 
 
-def test_the_digest_is_that_of_the_file_with_zeros_in_its_place(path, content):
+def test_the_digests_are_those_of_the_header_with_zeros_in_its_place_and_of_each_array(path, content):
     with safe_open(path, "numpy") as file:
-        digest = file.metadata()["sha256"]
-    assert content.count(digest.encode()) == 1
-    assert hashlib.sha256(content.replace(digest.encode(), b"0" * 64)).hexdigest() == digest
+        metadata = file.metadata()
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    header = content[: 8 + int.from_bytes(content[:8], "little")]
+    digest = metadata["sha256"].encode()
+    assert header.count(digest) == 1
+    assert hashlib.sha256(header.replace(digest, b"0" * 64)).hexdigest() == metadata["sha256"]
+    expected = {name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in arrays.items()}
+    assert json.loads(metadata["arrays"]) == expected
 
 
 def test_the_same_model_gives_the_same_bytes(path, content):
@@ -99,8 +104,14 @@ def test_every_bit_of_the_length_and_the_digest(path, content, bit):
 def test_damage_of_an_array_is_named_as_damage(path, content):
     damaged = content[:-1] + bytes([content[-1] ^ 1])
     assert message(path, damaged) == (
-        f"{str(path)!r} is damaged: its digest does not match its content.\n{AGAIN}"
+        f"{str(path)!r} is damaged: the digest of its array 'words_' does not match its content.\n{AGAIN}"
     )
+
+
+@pytest.mark.parametrize("digests", [{}, {"x_": "a", "y_": "b"}, {"x_": 5}, {"x_": "a"}, ["x_"], "x_", 5])
+def test_digests_that_are_not_those_of_the_arrays(path, forge, digests):
+    found = message(path, forge(digests=digests))
+    assert "it has other digests than arrays" in found or "array 'x_' does not match" in found
 
 
 @pytest.mark.slow
@@ -204,11 +215,11 @@ def test_a_forged_file_can_be_right(path, forge):
 
 
 @pytest.mark.parametrize(
-    ("number", "remedy"), [(3, "upgrade neighboragg"), (1, "save the model again with this version")]
+    ("number", "remedy"), [(4, "upgrade neighboragg"), (2, "save the model again with this version")]
 )
 def test_other_formats(path, forge, number, remedy):
     assert message(path, forge(format=number)) == (
-        f"{str(path)!r} has the format number {number}, and this version of neighboragg reads 2.\nHint: {remedy}."
+        f"{str(path)!r} has the format number {number}, and this version of neighboragg reads 3.\nHint: {remedy}."
     )
 
 
@@ -297,16 +308,18 @@ def test_what_is_not_an_array_has_a_limit(path, monkeypatch):
     assert not path.exists()
 
 
-def test_a_file_that_shrinks_while_it_is_read(path, content, monkeypatch):
+def test_a_file_that_shrinks_while_it_is_read(path, monkeypatch):
     from neighboragg.persistence import _file
 
-    check = _file._check_digest
+    fitted(more_=np.zeros(100_000)).save(path)  # more than is read ahead
+    check, content = _file._checked_digests, path.read_bytes()
 
     def check_then_shrink(*args):
-        check(*args)
-        os.truncate(path, len(content) - 1)
+        digests = check(*args)
+        os.truncate(path, 100_000)
+        return digests
 
-    monkeypatch.setattr(_file, "_check_digest", check_then_shrink)
+    monkeypatch.setattr(_file, "_checked_digests", check_then_shrink)
     assert message(path, content).endswith("cannot be made: the file changed while it was read.")
 
 

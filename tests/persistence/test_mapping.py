@@ -1,15 +1,23 @@
-"""Arrays mapped from the file: the same scores, no copy, and one copy for all processes."""
+"""Arrays mapped from the file: the same scores, no copy, one copy for all processes, and damage found when used."""
 
+import copy
+import json
 import mmap as system
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import joblib
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
+from sklearn.utils.validation import check_is_fitted
 
 import neighboragg
 from neighboragg import NeighborAgg, SelectiveClassifier, TrustedClassifier
+from neighboragg.exceptions import FileFormatError
 from neighboragg.neighbors import ClasswiseNeighbors
 
 
@@ -88,3 +96,111 @@ def test_two_processes_share_one_copy(tmp_path, how, access):
     sys.stdout.write(f"file of {path.stat().st_size // 1024} kB, {how}, kB by process:\n{''.join(found)}")
     # How much is resident is the system's choice; that both look at the same pages of the file is not.
     assert all(f"'access': {access!r}" in line for line in found)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A model, its file, and rows to ask it about."""
+    path = tmp_path_factory.mktemp("mapped") / "model.nagg"
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    model = TrustedClassifier(GaussianNB(), random_state=0).fit(X, (X[:, 0] > 0).astype(int))
+    model.save(path)
+    return model, path, rng.normal(size=(20, 4))
+
+
+def position_of(name, path):
+    """Where the bytes of an array begin in a file."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    return 8 + length + json.loads(content[8 : 8 + length])[name]["data_offsets"][0]
+
+
+@pytest.mark.parametrize("name", ["method_/indexes_/features/_reference/rows", "_fitted_rows/hashes"])
+def test_damage_of_what_opening_does_not_read_is_found_by_every_question(saved, tmp_path, name):
+    _, path, rows = saved
+    damaged = bytearray(path.read_bytes())
+    damaged[position_of(name, path)] ^= 1
+    (tmp_path / "damaged.nagg").write_bytes(damaged)
+    again = neighboragg.load(tmp_path / "damaged.nagg", mmap=True)
+    for _ in range(2):
+        with pytest.raises(FileFormatError, match=f"the digest of its array '{name}' does not match"):
+            again.assess(rows)
+    with pytest.raises(FileFormatError, match="does not match its content"):
+        neighboragg.load(tmp_path / "damaged.nagg")
+
+
+@pytest.mark.slow
+def test_flipped_bits_anywhere_never_give_an_answer(saved, tmp_path):
+    _, path, rows = saved
+    whole, damaged_path = path.read_bytes(), tmp_path / "damaged.nagg"
+    rng = np.random.default_rng(0)
+    unread = 0
+    for position in rng.integers(0, len(whole), 300):
+        damaged = bytearray(whole)
+        damaged[position] ^= 1 << int(rng.integers(8))
+        damaged_path.write_bytes(damaged)
+        try:
+            again = neighboragg.load(damaged_path, mmap=True)
+        except FileFormatError:
+            continue
+        unread += 1
+        with pytest.raises(FileFormatError):
+            again.assess(rows)
+    assert unread > 10
+
+
+def test_a_forged_index_is_refused_when_it_is_used(tmp_path):
+    path = tmp_path / "index.nagg"
+    index = ClasswiseNeighbors(2).fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1])
+    index._reference.starts[:] = 0
+    index.save(path)
+    forged = neighboragg.load(path, mmap=True)
+    with pytest.raises(
+        FileFormatError, match=r"index\.nagg' is not valid: an index has rows outside its classes"
+    ):
+        forged.kneighbors([[0.0, 0.0]])
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_copies_of_what_was_not_used_yet_are_whole(saved, copied):
+    model, path, rows = saved
+    again = copied(neighboragg.load(path, mmap=True))
+    np.testing.assert_array_equal(again.assess(rows).trust, model.assess(rows).trust)
+
+
+def test_what_was_not_used_yet_is_saved_whole(saved, tmp_path):
+    model, path, rows = saved
+    neighboragg.load(path, mmap=True).save(tmp_path / "again.nagg")
+    again = neighboragg.load(tmp_path / "again.nagg")
+    np.testing.assert_array_equal(again.assess(rows).trust, model.assess(rows).trust)
+
+
+def test_an_index_that_was_not_used_yet_looks_like_any_other(tmp_path):
+    path = tmp_path / "index.nagg"
+    index = ClasswiseNeighbors(2).fit(np.arange(8.0).reshape(4, 2), ["a", "a", "b", "b"])
+    index.save(path)
+
+    def mapped():
+        return neighboragg.load(path, mmap=True)
+
+    check_is_fitted(mapped())
+    assert repr(mapped()) == repr(index)
+    assert clone(mapped()).get_params() == index.get_params()
+    assert joblib.hash(mapped()) == joblib.hash(index)
+    assert mapped().n_samples_fit_ == 4
+    assert not hasattr(mapped(), "no such thing")
+
+
+def test_threads_that_use_it_first_all_wait_for_it(saved):
+    model, path, rows = saved
+    again = neighboragg.load(path, mmap=True)
+    start = threading.Barrier(8)
+
+    def ask(_):
+        start.wait()
+        return again.assess(rows).trust
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(ask, range(8)))
+    np.testing.assert_array_equal(answers, [model.assess(rows).trust] * 8)

@@ -9,7 +9,7 @@ from scipy.special import bdtrc
 from neighboragg._binomial import upper_limit
 from neighboragg._typing import Array, BoolArray, FloatArray, IntArray
 from neighboragg.exceptions import FittedRowsWarning
-from neighboragg.persistence import Stored, require
+from neighboragg.persistence import Deferred, require
 
 __all__ = ["FittedRows", "row_hashes"]
 
@@ -26,7 +26,7 @@ MIXING = [
 LAST_SHIFT = np.array(31, dtype=np.uint64)
 
 
-class FittedRows(Stored):
+class FittedRows(Deferred):
     """What is needed to know rows of fit again.
 
     Parameters

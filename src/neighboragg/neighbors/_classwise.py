@@ -25,7 +25,7 @@ from neighboragg.neighbors._device_search import table_on
 from neighboragg.neighbors._kernel import can_search, kernel_in_use, search_compiled, warn_if_slow
 from neighboragg.neighbors._numpy_search import search_with_numpy
 from neighboragg.neighbors._reference import Reference
-from neighboragg.persistence import Savable, require
+from neighboragg.persistence import Deferred, Savable, require
 
 __all__ = ["ClasswiseNeighbors"]
 
@@ -33,7 +33,7 @@ BATCH_ROWS = 2048
 TILE_ROWS = 32  # queries that the compiled search takes together; batches are whole numbers of it
 
 
-class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
+class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
     """Search for the K nearest reference rows of each class, exact unless told otherwise.
 
     Parameters

@@ -67,6 +67,9 @@ class ClasswiseSearch(ABC):
         excluded = None if exclude is None else self._check_exclude(exclude, len(queries))
         return self._neighbors_of(queries, k, excluded)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_samples_fit_")
+
     @abstractmethod
     def _neighbors_of(
         self, queries: FloatArray, k: int, excluded: IntArray | None

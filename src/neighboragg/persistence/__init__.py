@@ -8,13 +8,14 @@ from neighboragg._public import publish as _publish
 from neighboragg.persistence._estimators import dump_estimator, load_estimator
 from neighboragg.persistence._file import FORMAT, read_digest
 from neighboragg.persistence._savable import Savable
-from neighboragg.persistence._stored import Stored, require
+from neighboragg.persistence._stored import Deferred, Stored, require
 from neighboragg.persistence._trusted import TRUSTED_TYPES
 from neighboragg.persistence._walk import Given, read_object, write_object
 
 __all__ = [
     "FORMAT",
     "TRUSTED_TYPES",
+    "Deferred",
     "Given",
     "Savable",
     "Stored",

@@ -1,9 +1,9 @@
-"""The file: a safetensors file with a digest over all of it, written whole or not at all."""
+"""The file: a safetensors file with digests of its header and of each array, written whole or not at all."""
 
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from io import BufferedReader, BufferedWriter
@@ -18,9 +18,9 @@ from safetensors import SafetensorError, safe_open
 from neighboragg._typing import Array
 from neighboragg.exceptions import FileFormatError, InvalidParameterError
 
-__all__ = ["DTYPES", "FORMAT", "MalformedError", "read_digest", "read_file", "write_file"]
+__all__ = ["DTYPES", "FORMAT", "MalformedError", "MappedArrays", "read_digest", "read_file", "write_file"]
 
-FORMAT = 2
+FORMAT = 3
 """Number of the file format that this version writes and reads."""
 
 #: NumPy's names of what safetensors can hold, by the names that safetensors has for them.
@@ -30,7 +30,6 @@ DTYPES = {"BOOL": "|b1", "U8": "|u1", "I8": "|i1"} | {
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 # The limit of safetensors itself.
 _LARGEST_HEADER = 100_000_000
-_CHUNK_NBYTES = 1 << 20
 # Unescaped quotes occur nowhere in the header but around a key or a value.
 _DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 _BLANK = b"0" * 64
@@ -58,7 +57,10 @@ def write_file(
     names = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))  # so that each is aligned
     # ASCII with escapes is valid UTF-8 and holds even lone surrogates.
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-    entries: dict[str, Any] = {"__metadata__": {"sha256": _BLANK.decode(), "neighboragg": text}}
+    digests = {name: sha256(_as_bytes(tensors[name])).hexdigest() for name in names}
+    entries: dict[str, Any] = {
+        "__metadata__": {"sha256": _BLANK.decode(), "arrays": json.dumps(digests), "neighboragg": text}
+    }
     end = 0
     for name in names:
         array = tensors[name]
@@ -75,43 +77,70 @@ def write_file(
             f"What is not an array takes {len(header):,} bytes, and a safetensors file holds at most "
             f"{_LARGEST_HEADER:,} of these.\nHint: save it without long lists of strings."
         )
-    _replace(Path(path), lambda file: _write(file, header, [tensors[name] for name in names]))
+    header = header.replace(_BLANK, _digest_of(header).encode("ascii"), 1)
+    parts: list[bytes | memoryview] = [len(header).to_bytes(8, "little"), header]
+    parts += [_as_bytes(tensors[name]) for name in names]
+    _replace(Path(path), lambda file: file.writelines(parts))
 
 
-def read_file(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the document and the arrays of a file, after every check that needs no knowledge of its content."""
+def read_file(
+    path: str | os.PathLike[str], *, mmap: bool = False
+) -> tuple[dict[str, Any], Mapping[str, Array]]:
+    """Return the document and the arrays of a file, after every check that needs no knowledge of its content.
+
+    Arrays that are mapped are checked one by one, each when it is asked for.
+    """
     path = Path(path)
     with path.open("rb") as file:
         header, entries = _read_entries(file, path)
         document = _parse_document(entries, path)
-        _check_digest(file, header, entries, path)
+        digests = _checked_digests(header, entries, path)
         start = 8 + len(header)
-        whole = np.memmap(file, dtype=np.uint8, mode="r").view(np.ndarray) if mmap else None
-        arrays = {
-            name: _read_array(file, whole, start, name, entry)
-            for name, entry in entries.items()
-            if name != "__metadata__"
-        }
+        if mmap:
+            whole = np.memmap(file, dtype=np.uint8, mode="r").view(np.ndarray)
+            return document, MappedArrays(path, whole[start:], entries, digests)
+        arrays = {}
+        for name, digest in digests.items():
+            raw = _read_bytes(file, start, name, entries[name])
+            _check_digest(raw, name, digest, path)
+            arrays[name] = _as_array(raw, name, entries[name], path)
     return document, arrays
 
 
+class MappedArrays(Mapping[str, Array]):
+    """Arrays as views of a file in memory, each read and checked when it is first asked for."""
+
+    def __init__(
+        self, path: Path, payload: Array, entries: Mapping[str, Any], digests: Mapping[str, str]
+    ) -> None:
+        self.path, self._payload, self._entries, self._digests = path, payload, entries, digests
+        self._checked: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._checked:
+            digest, entry = self._digests[name], self._entries[name]
+            raw = self._payload[slice(*entry["data_offsets"])]
+            _check_digest(raw, name, digest, self.path)
+            self._checked[name] = _as_array(raw, name, entry, self.path)
+        return self._checked[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._digests
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._digests)
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+
 def read_digest(path: str | os.PathLike[str]) -> str:
-    """Return the digest that a file says it has; whether that is so, :func:`read_file` finds."""
+    """Return the digest that a header says it has, which is that of all; :func:`read_file` finds whether it is so."""
     path = Path(path)
     with path.open("rb") as file:
         _, entries = _read_entries(file, path)
     _parse_document(entries, path)
     return str(entries["__metadata__"]["sha256"])
-
-
-def _write(file: BufferedWriter, header: bytes, arrays: list[Array]) -> None:
-    digest = sha256()
-    parts: list[bytes | memoryview] = [len(header).to_bytes(8, "little"), header, *map(_as_bytes, arrays)]
-    for part in parts:
-        digest.update(part)
-        file.write(part)
-    file.seek(8 + header.index(_BLANK))
-    file.write(digest.hexdigest().encode("ascii"))
 
 
 def _as_bytes(array: Array) -> memoryview:
@@ -233,38 +262,57 @@ def _parse_document(entries: dict[str, Any], path: Path) -> dict[str, Any]:
     return document
 
 
-def _check_digest(file: BufferedReader, header: bytes, entries: dict[str, Any], path: Path) -> None:
-    """Raise unless the digest in the header is that of the file with zeros in its place."""
-    found = _DIGEST.findall(header)
-    digest = sha256(len(header).to_bytes(8, "little"))
-    digest.update(_DIGEST.sub(b'"sha256":"' + _BLANK + b'"', header))
-    file.seek(8 + len(header))
-    while chunk := file.read(_CHUNK_NBYTES):
-        digest.update(chunk)
-    expected = digest.hexdigest()
+def _checked_digests(header: bytes, entries: dict[str, Any], path: Path) -> dict[str, str]:
+    """Return the digests of the arrays, if the header has the digest that it says."""
+    found, expected = _DIGEST.findall(header), _digest_of(header)
     if found != [expected.encode("ascii")] or entries["__metadata__"]["sha256"] != expected:
-        raise FileFormatError(f"{str(path)!r} is damaged: its digest does not match its content.\n{_DAMAGED}")
+        raise FileFormatError(
+            f"{str(path)!r} is damaged: the digest of its header does not match its content.\n{_DAMAGED}"
+        )
+    digests = _parse_json(entries["__metadata__"].get("arrays", ""))
+    if not isinstance(digests, dict) or digests.keys() != entries.keys() - {"__metadata__"}:
+        raise FileFormatError(
+            f"The header of {str(path)!r} is not valid: it has other digests than arrays.\n{_DAMAGED}"
+        )
+    return digests
 
 
-def _read_array(file: BufferedReader, whole: Array | None, start: int, name: str, entry: Any) -> Array:
-    """Return one array: a view of the whole file if there is one, else in memory of its own."""
-    if entry["dtype"] not in DTYPES:
-        raise FileFormatError(f"The array {name!r} of {file.name!r} has the unknown type {entry['dtype']!r}.")
+def _digest_of(header: bytes) -> str:
+    """The digest of a header with zeros in its place, and of its length."""
+    blank = _DIGEST.sub(b'"sha256":"' + _BLANK + b'"', header)
+    return sha256(len(header).to_bytes(8, "little") + blank).hexdigest()
+
+
+def _check_digest(raw: Array, name: str, digest: str, path: Path) -> None:
+    if sha256(raw.data).hexdigest() != digest:
+        raise FileFormatError(
+            f"{str(path)!r} is damaged: the digest of its array {name!r} does not match its content.\n{_DAMAGED}"
+        )
+
+
+def _read_bytes(file: BufferedReader, start: int, name: str, entry: Any) -> Array:
+    first, end = entry["data_offsets"]
     try:
-        first, end = entry["data_offsets"]
-        if whole is None:
-            raw = np.empty(end - first, dtype=np.uint8)
-            file.seek(start + first)
-            if file.readinto(raw.data) != raw.nbytes:
-                raise ValueError("the file changed while it was read")
-        else:
-            raw = whole[start + first : start + end]
-        array = raw.view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        raw = np.empty(end - first, dtype=np.uint8)
+        file.seek(start + first)
+        if file.readinto(raw.data) != raw.nbytes:
+            raise ValueError("the file changed while it was read")
     except (TypeError, ValueError, OverflowError) as error:
         raise FileFormatError(f"The array {name!r} of {file.name!r} cannot be made: {error}.") from error
+    return raw
+
+
+def _as_array(raw: Array, name: str, entry: Any, path: Path) -> Array:
+    """Return the array that bytes stand for: a view of them if they lie as they should."""
+    if entry["dtype"] not in DTYPES:
+        raise FileFormatError(f"The array {name!r} of {str(path)!r} has the unknown type {entry['dtype']!r}.")
+    try:
+        array = raw.view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FileFormatError(f"The array {name!r} of {str(path)!r} cannot be made: {error}.") from error
     if array.dtype.kind == "b" and raw.max(initial=0) > 1:
         raise FileFormatError(
-            f"The array {name!r} of {file.name!r} holds bytes that are neither True nor False."
+            f"The array {name!r} of {str(path)!r} holds bytes that are neither True nor False."
         )
     # What others wrote may lie anywhere, and compiled code expects numbers at multiples of their size.
     return np.require(array.astype(array.dtype.newbyteorder("="), copy=False), requirements="A")

@@ -1,13 +1,15 @@
 """What can be saved: classes that say so by deriving from `Stored`."""
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.frozen import FrozenEstimator
 
 from neighboragg.persistence._file import MalformedError
 
-__all__ = ["KINDS", "Stored", "require"]
+__all__ = ["KINDS", "Deferred", "Stored", "require"]
 
 #: Every class that a file may name, by the name it has there.
 KINDS: dict[str, type] = {"FrozenEstimator": FrozenEstimator}
@@ -46,6 +48,46 @@ class Stored:
 
     def _after_load(self) -> None:
         """Check attributes that came from a file with :func:`require`, and make those that were left out."""
+
+
+class Deferred(Stored):
+    """A large part of a saved model: from a file that is mapped it is made, and checked, when it is first used.
+
+    Until then it has no attribute but the function that makes it.
+    """
+
+    @classmethod
+    def _made_by(cls, make: Callable[[], Self]) -> Self:
+        """An object that becomes what `make` returns."""
+        item = object.__new__(cls)
+        vars(item)[_MAKE] = make
+        return item
+
+    def _become_made(self) -> None:
+        with _MAKING:  # other threads wait for it to be complete
+            if _MAKE in vars(self):
+                vars(self).update(vars(vars(self)[_MAKE]()))
+                del vars(self)[_MAKE]
+
+    if not TYPE_CHECKING:  # it would hide mistakes in names
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for what is not there, perhaps because nothing is yet."""
+            if not name.startswith("__"):
+                self._become_made()
+            return object.__getattribute__(self, name)
+
+    def _saved_state(self) -> dict[str, Any]:
+        self._become_made()
+        return super()._saved_state()
+
+    def __getstate__(self) -> dict[str, Any] | None:
+        self._become_made()
+        return super().__getstate__()
+
+
+_MAKE = "__make__"  # no file can hold an attribute of such a name
+_MAKING = RLock()
 
 
 def require(condition: Any, what: str) -> None:

@@ -11,7 +11,8 @@ import math
 import os
 import platform
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
@@ -22,8 +23,8 @@ from sklearn.base import BaseEstimator
 from neighboragg._typing import Array
 from neighboragg.exceptions import FileFormatError, InvalidParameterError, NeighborAggError, TrustWarning
 from neighboragg.persistence._estimators import dump_estimator, load_estimator, untrusted_types
-from neighboragg.persistence._file import DTYPES, FORMAT, MalformedError, read_file, write_file
-from neighboragg.persistence._stored import KINDS, Stored
+from neighboragg.persistence._file import DTYPES, FORMAT, MalformedError, MappedArrays, read_file, write_file
+from neighboragg.persistence._stored import KINDS, Deferred, Stored
 from neighboragg.persistence._text import read_text, write_text
 from neighboragg.persistence._trusted import short_names
 
@@ -79,21 +80,28 @@ def read_object(
 ) -> Any:
     """Make the object that :func:`write_object` saved."""
     document, arrays = read_file(path, mmap=mmap)
-    reader = _Reader(document.get("objects"), arrays, given, trusted)
-    try:
+    reader = _Reader(path, document.get("objects"), arrays, given, trusted)
+    with _named(path):
         root = reader.node(document.get("root"), 0)
         if type(root).__name__ != document.get("kind") or not isinstance(root, Stored):
             raise MalformedError("it holds another kind of object than it says")
-    except MalformedError as error:
-        raise FileFormatError(
-            f"The content of {str(path)!r} is not valid: {error}.\nHint: save the model again."
-        ) from error
     for parameter in {item.parameter for item in given} - reader.filled:
         raise InvalidParameterError(
             f"The {parameter!r} parameter of load was given, but the {document['kind']} in {str(path)!r} does not "
             "need it.\nHint: leave it out."
         )
     return root
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say which file it is whose content is not valid."""
+    try:
+        yield
+    except MalformedError as error:
+        raise FileFormatError(
+            f"The content of {str(path)!r} is not valid: {error}.\nHint: save the model again."
+        ) from error
 
 
 def _versions() -> dict[str, str | None]:
@@ -211,9 +219,14 @@ class _Reader:
     """Makes each object, estimator and array once, when it is first referred to."""
 
     def __init__(
-        self, objects: Any, arrays: Mapping[str, Array], given: Sequence[Given], trusted: Sequence[str]
+        self,
+        path: str | os.PathLike[str],
+        objects: Any,
+        arrays: Mapping[str, Array],
+        given: Sequence[Given],
+        trusted: Sequence[str],
     ) -> None:
-        self.objects, self.arrays, self.given, self.trusted = objects, arrays, given, trusted
+        self.path, self.objects, self.arrays, self.given, self.trusted = path, objects, arrays, given, trusted
         self.made: dict[tuple[str, Any], Any] = {}
         self.filled: set[str] = set()
 
@@ -298,14 +311,24 @@ class _Reader:
         if cls is None or inspect.isabstract(cls):
             raise MalformedError(f"it holds a {kind!r}, which this version of neighboragg does not know")
         _require_type(nodes, dict, f"the state of a {kind}")
+        if issubclass(cls, Deferred) and isinstance(self.arrays, MappedArrays):
+            return cls._made_by(lambda: self.make_later(cls, nodes, depth, position))
+        return _made(cls, self.state(kind, nodes, depth, position))
+
+    def make_later(self, cls: type, nodes: dict[str, Any], depth: int, position: int) -> Any:
+        """What was not made before since nobody had used it."""
+        with _named(self.path):
+            return _made(cls, self.state(cls.__name__, nodes, depth, position))
+
+    def state(self, kind: str, nodes: dict[str, Any], depth: int, position: int) -> dict[str, Any]:
+        """Attributes of an object, the caller's instead of the file's where they are given."""
         state, nodes = {}, dict(nodes)
         for item in self.given:
             if item.kind == kind and (item.instead or item.attribute not in nodes):
                 nodes.pop(item.attribute, None)
                 state[item.attribute] = item.value
                 self.filled.add(item.parameter)
-        state |= {name: self.node(node, depth + 1, position) for name, node in nodes.items()}
-        return _made(cls, state)
+        return state | {name: self.node(node, depth + 1, position) for name, node in nodes.items()}
 
 
 _SIGNS = {
