@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import ExitStack
 
 import numpy as np
 import pandas as pd
@@ -41,32 +42,48 @@ def new_rows(digits):
 def cut_into(tmp_path, new_rows):
     """Writes the rows into files that end where it is told, and returns their folder."""
 
-    def write(*ends, name="input"):
+    def write(*ends, name="input", rows=new_rows):
         folder = tmp_path / name
         folder.mkdir()
-        for i, (start, stop) in enumerate(zip((0, *ends), (*ends, len(new_rows)), strict=True)):
-            new_rows[start:stop].to_parquet(folder / f"{i:02d}.parquet", row_group_size=40)
+        for i, (start, stop) in enumerate(zip((0, *ends), (*ends, len(rows)), strict=True)):
+            rows[start:stop].to_parquet(folder / f"{i:02d}.parquet", row_group_size=40)
         return folder
 
     return write
 
 
 @pytest.fixture(scope="session")
-def cluster():
+def start_cluster():
     distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
-        ) as local,
-        distributed.Client(local) as client,
-    ):
-        yield client
+    with ExitStack() as running:
+
+        def start():
+            local = distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
+            )
+            return running.enter_context(distributed.Client(running.enter_context(local)))
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def clusters(start_cluster):
+    return [start_cluster()]
+
+
+@pytest.fixture
+def cluster(clusters, start_cluster):
+    """A client of a cluster with both of its workers; of another one if a worker that was killed does not come back."""
+    try:
+        clusters[-1].wait_for_workers(2, timeout=60)
+    except TimeoutError:
+        clusters.append(start_cluster())
+    return clusters[-1]
 
 
 @pytest.fixture
 def kills(cluster):
     """A listener to progress that kills both workers, one after the other, in the middle of a stage."""
-    cluster.wait_for_workers(2)
     pids = list(cluster.run(os.getpid).values())
 
     def listen_to(wanted):
@@ -81,7 +98,6 @@ def kills(cluster):
 
     yield listen_to
     assert not pids, "the stage was over before both were killed"
-    cluster.wait_for_workers(2)
 
 
 def read(written):

@@ -25,6 +25,16 @@ def test_equal_bits_on_a_cluster(ends, scored, cut_into, cluster):
     pd.testing.assert_frame_equal(together, alone, check_exact=True)
 
 
+def test_equal_bits_on_a_cluster_where_a_class_lives_in_one_file_only(
+    scored, cut_into, cluster, new_rows, digits
+):
+    labels = digits[1][500:800]
+    by_class = new_rows.iloc[np.argsort(labels, kind="stable")].reset_index(drop=True)
+    ends = np.cumsum(np.bincount(labels))[:-1]
+    together = scored(cut_into(*ends, name="spread", rows=by_class), "cluster", client=cluster)
+    pd.testing.assert_frame_equal(together, scored(cut_into(rows=by_class)), check_exact=True)
+
+
 def test_workers_of_a_local_cluster_keep_the_memory_that_the_next_part_needs(monkeypatch):
     monkeypatch.delenv(
         "MALLOC_TRIM_THRESHOLD_", raising=False
@@ -114,7 +124,7 @@ def test_a_worker_out_of_memory_says_which_setting_to_change(model_file, new_row
 def test_workers_that_take_no_more_tasks_for_lack_of_memory_are_not_waited_for(
     scored, cut_into, monkeypatch, model
 ):
-    monkeypatch.setattr("neighboragg.distributed._executor.GONE_SECONDS", 0.5)
+    monkeypatch.setattr("neighboragg.distributed._executor.IDLE_SECONDS", 0.5)
     monkeypatch.setattr("neighboragg.distributed._executor.LOOK_SECONDS", 0.1)
     folder = cut_into(100)
     with (
@@ -122,7 +132,10 @@ def test_workers_that_take_no_more_tasks_for_lack_of_memory_are_not_waited_for(
             n_workers=1, threads_per_worker=1, processes=False, memory_limit="50 MB", dashboard_address=":0"
         ) as local,
         distributed.Client(local) as client,
-        pytest.raises(NeighborAggError, match=r"have been gone or paused for 0\.5 s[^$]*memory_limit"),
+        pytest.raises(
+            NeighborAggError,
+            match=r"done anything for 0\.5 s: 1 are there, 1 of them paused\.[^$]*memory_limit",
+        ),
     ):
         scored(folder, client=client, model=model)
 
@@ -168,7 +181,7 @@ def test_failures_on_a_cluster_name_file_and_rows(scored, cut_into, cluster, new
 
 
 def test_workers_that_are_gone_for_good_are_not_waited_for(scored, cut_into, monkeypatch, model, tmp_path):
-    monkeypatch.setattr("neighboragg.distributed._executor.GONE_SECONDS", 0.5)
+    monkeypatch.setattr("neighboragg.distributed._executor.IDLE_SECONDS", 0.5)
     monkeypatch.setattr("neighboragg.distributed._executor.LOOK_SECONDS", 0.1)
     folder = cut_into(100)
     with (
@@ -186,6 +199,6 @@ def test_workers_that_are_gone_for_good_are_not_waited_for(scored, cut_into, mon
         with pytest.raises(NeighborAggError) as caught:
             scored(folder, client=client, model=model, part_rows=10, progress=remove_workers)
     assert str(caught.value).startswith(
-        "All workers of the cluster have been gone or paused for 0.5 s; what they did is kept. Mostly that is for lack "
+        "No worker of the cluster has done anything for 0.5 s: all are gone. What was done is kept. Mostly that is for "
     )
     assert list((tmp_path / "scored").glob("part-*.parquet"))

@@ -1,7 +1,7 @@
 """Where parts of a work are done: in this process, or on a Dask cluster."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,9 +16,11 @@ __all__ = ["Executor", "Outcome", "executor_for"]
 
 PURPOSE = "Work on a cluster"
 POLL_SECONDS = 0.02  # between looks whether a part is done
-LOOK_SECONDS = 2.0  # between questions to the scheduler which workers are there
+LOOK_SECONDS = 2.0  # between questions to the scheduler what the workers do
 # Workers that die are started again, which on a busy machine can take a minute.
-GONE_SECONDS = 300.0
+IDLE_SECONDS = 300.0
+# States of the tasks that a worker is at, be it that it waits for their data.
+AT_WORK = {"executing", "long-running", "flight"}
 MORE_MEMORY = (
     "Hint: give the workers more memory (memory_limit of a LocalCluster, --memory-limit of dask worker), fewer threads "
     "each, or smaller parts (part_rows, --part-rows)."
@@ -81,39 +83,42 @@ class OnDask:
             for i, item in enumerate(items)
         }
         try:
-            for future in self._as_completed(distributed.as_completed(futures)):
-                item, error = futures[future], future.exception()
+            # With results, so that nothing here waits for a worker that may be gone by then.
+            for future, result in self._as_completed(
+                distributed.as_completed(futures, with_results=True, raise_errors=False)
+            ):
+                item = futures[future]
                 if future.cancelled():
-                    error = NeighborAggError("The cluster was lost, or the part was canceled there.")
-                elif isinstance(error, distributed.scheduler.KilledWorker):
-                    error = NeighborAggError(
-                        f"The worker died each of the {error.allowed_failures + 1} times that it was tried. Mostly "
-                        f"that is for lack of memory.\n{MORE_MEMORY}"
-                    )
-                yield Outcome(item, error=error) if error is not None else future.result()
+                    lost = NeighborAggError("The cluster was lost, or the part was canceled there.")
+                    yield Outcome(item, error=lost)
+                elif future.status == "error":
+                    yield Outcome(item, error=_explained(result[1], distributed.scheduler.KilledWorker))
+                else:
+                    yield result
         finally:
             with suppress(Exception):  # nothing is left to cancel where the cluster is gone
                 self.client.cancel([held, *futures], force=True)
 
     def _as_completed(self, done: Any) -> Iterator[Any]:
-        """Futures as they are done; raises where workers were there and have been gone or paused for long."""
-        last_seen: float | None = None
+        """What is done, as it is; raises where there were workers, and for long now none has done anything."""
+        last_busy: float | None = None
         next_look = 0.0
         while not done.is_empty():
             if done.has_ready():
+                last_busy = time.monotonic()
                 yield next(done)
                 continue
             time.sleep(POLL_SECONDS)
             if (now := time.monotonic()) < next_look:
                 continue
             next_look = now + LOOK_SECONDS
-            workers = self.client.scheduler_info()["workers"].values()
-            if any(map(_works, workers)) or (workers and last_seen is None):
-                last_seen = now
-            elif last_seen is not None and now - last_seen > GONE_SECONDS:
+            workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+            if any(map(_is_busy, workers)) or (workers and last_busy is None):
+                last_busy = now
+            elif last_busy is not None and now - last_busy > IDLE_SECONDS:
                 raise NeighborAggError(
-                    f"All workers of the cluster have been gone or paused for {GONE_SECONDS:g} s; what they did is "
-                    f"kept. Mostly that is for lack of memory.\n{MORE_MEMORY}\nThen run the same again."
+                    f"No worker of the cluster has done anything for {IDLE_SECONDS:g} s: {_described(workers)}. What "
+                    f"was done is kept. Mostly that is for lack of memory.\n{MORE_MEMORY}\nThen run the same again."
                 )
 
 
@@ -129,10 +134,25 @@ def executor_for(client: Any, n_jobs: int | None) -> Executor:
     return OnDask(client)
 
 
-def _works(worker: dict[str, Any]) -> bool:
-    """Whether a worker takes tasks, or has one: with little memory left it takes no more, perhaps for good."""
-    executing = worker.get("metrics", {}).get("task_counts", {}).get("executing", 0)
-    return worker.get("status") != "paused" or bool(executing)
+def _explained(error: Exception, killed: type) -> Exception:
+    """An error of a task; what can be done where it killed the workers."""
+    if not isinstance(error, killed):
+        return error
+    return NeighborAggError(
+        f"The worker died each of the {error.allowed_failures + 1} times that it was tried. Mostly that is for lack of "  # type: ignore[attr-defined]
+        f"memory.\n{MORE_MEMORY}"
+    )
+
+
+def _is_busy(worker: dict[str, Any]) -> bool:
+    """Whether a worker does anything: with little memory left it begins no task that it has, perhaps for good."""
+    counts = worker.get("metrics", {}).get("task_counts", {})
+    return any(counts.get(state, 0) for state in AT_WORK)
+
+
+def _described(workers: Collection[dict[str, Any]]) -> str:
+    paused = sum(worker.get("status") == "paused" for worker in workers)
+    return f"{len(workers)} are there, {paused} of them paused" if workers else "all are gone"
 
 
 def _same(work: Any) -> Any:
