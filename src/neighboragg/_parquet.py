@@ -17,7 +17,13 @@ def open_parquet(path: str, filesystem: Any, purpose: str, *, called: str | None
     parquet = import_extra("pyarrow.parquet", extra="dask", purpose=purpose)
     name = called or path
     try:
-        return parquet.ParquetFile(path, filesystem=filesystem, buffer_size=BUFFER_NBYTES, pre_buffer=False)
+        return parquet.ParquetFile(
+            path,
+            filesystem=filesystem,
+            buffer_size=BUFFER_NBYTES,
+            pre_buffer=False,
+            page_checksum_verification=True,
+        )
     except FileNotFoundError as error:
         raise InvalidInputError(f"There is no file {name}.") from error
     except (arrow.ArrowException, OSError) as error:

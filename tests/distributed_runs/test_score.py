@@ -258,14 +258,39 @@ def test_a_model_that_changes_is_not_mixed_with_what_it_was(scored, cut_into, mo
 
 def test_damage_to_a_model_is_found_after_it_was_used(scored, cut_into, model_file, tmp_path):
     folder, path = cut_into(100), tmp_path / "copy.nagg"
-    path.write_bytes(model_file.read_bytes())
+    whole = model_file.read_bytes()
+    path.write_bytes(whole)
     scored(folder, model=path)
+    for place in (-1, len(whole) // 3, len(whole) // 2):
+        content = bytearray(whole)
+        content[place] ^= 1
+        path.unlink()  # not in place, as the process has mapped it
+        path.write_bytes(content)
+        with pytest.raises(FileFormatError, match=r"is damaged: the digest of its array '.*' does not match"):
+            scored(folder, "again", model=path)
+        assert not (tmp_path / "again").exists()
+
+
+def test_damage_to_pages_with_a_checksum_is_found(scored, cut_into, new_rows):
+    folder = cut_into(100)
+    path = folder / "01.parquet"
+    new_rows[100:].to_parquet(path, compression="none", write_page_checksum=True, use_dictionary=False)
     content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.unlink()  # not in place, as the process has mapped it
+    content[content.index(new_rows["pixel2"][100:].to_numpy().tobytes())] ^= 1
     path.write_bytes(content)
-    with pytest.raises(FileFormatError, match="is damaged: its digest does not match its content"):
-        scored(folder, "again", model=path)
+    with pytest.raises(PartsFailedError, match=r"01\.parquet, rows 0 to .*(?i:crc|checksum)"):
+        scored(folder)
+
+
+def test_what_is_written_has_checksums(scored, cut_into, tmp_path):
+    scored(cut_into(100))
+    path = tmp_path / "scored" / "part-00000.parquet"
+    column = pyarrow.parquet.ParquetFile(path).metadata.row_group(0).column(0)
+    content = bytearray(path.read_bytes())
+    content[column.data_page_offset + column.total_compressed_size - 1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(OSError, match=r"(?i:crc|checksum|corrupt)"):
+        pyarrow.parquet.read_table(path, page_checksum_verification=True)
 
 
 def test_a_file_that_is_being_written_is_refused(scored, cut_into):

@@ -173,6 +173,16 @@ def test_damaged_files_are_one_sentence(tmp_path, frame, name, kind, damage):
     assert hint.startswith("Hint: ")
 
 
+def test_damage_to_pages_with_a_checksum_is_found(tmp_path, frame):
+    path = tmp_path / "t.parquet"
+    frame.to_parquet(path, compression="none", write_page_checksum=True, use_dictionary=False)
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(frame["count"].to_numpy().tobytes())] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(InvalidInputError, match=r"t\.parquet is not a complete Parquet file: "):
+        read_table(path, "y")
+
+
 def test_frames_of_any_kind_are_tables(frame):
     polars = pytest.importorskip("polars")
     for given in (frame, polars.from_pandas(frame)):

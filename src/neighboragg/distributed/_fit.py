@@ -246,5 +246,8 @@ class _Run:
     def _hashes(self, folder: OutputFolder) -> IntArray:
         parquet = import_extra("pyarrow.parquet", extra="dask", purpose=PURPOSE)
         return np.concatenate(
-            [parquet.read_table(file).column("hash").to_numpy() for file in folder.files(self.plan)]
+            [
+                parquet.read_table(file, page_checksum_verification=True).column("hash").to_numpy()
+                for file in folder.files(self.plan)
+            ]
         )

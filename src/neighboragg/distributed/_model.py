@@ -13,7 +13,7 @@ import joblib
 
 from neighboragg._load import load
 from neighboragg.exceptions import InvalidInputError, NeighborAggError
-from neighboragg.persistence import read_digest
+from neighboragg.persistence import check_file, read_digest
 
 __all__ = ["ModelFile", "ModelObject", "as_model"]
 
@@ -47,7 +47,9 @@ def as_model(model: Any, trusted: Sequence[str] = ()) -> ModelFile | ModelObject
     """A path or an object as a model that workers can have."""
     if isinstance(model, str | PathLike):
         path = Path(model).resolve()
-        return ModelFile(str(path), _digest(path), tuple(trusted))
+        digest = _digest(path)
+        check_file(path)  # now, rather than in every part
+        return ModelFile(str(path), digest, tuple(trusted))
     with warnings.catch_warnings():
         # joblib says so where it hashes a pickle because it cannot hash the content.
         warnings.simplefilter("ignore")
@@ -66,7 +68,7 @@ def _loaded(source: ModelFile, state: tuple[int, ...]) -> Any:
 
 
 def _digest(path: Path) -> str:
-    """What the file says of itself; that all of it is as it says is checked when it is loaded."""
+    """What the file says of itself; that all of it is as it says is checked when it is used."""
     with _naming(path):
         return read_digest(path)
 

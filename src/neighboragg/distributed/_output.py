@@ -176,7 +176,7 @@ class OutputFolder:
         temporary = self.path / f".{part.name}.{token_hex(4)}.tmp"
         try:
             with temporary.open("xb") as file:
-                parquet.write_table(marked, file)
+                parquet.write_table(marked, file, write_page_checksum=True)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self.path / part.name)

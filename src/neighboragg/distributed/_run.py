@@ -183,9 +183,11 @@ def _join(files: list[Path], output: Path) -> None:
     temporary = output.with_name(f".{output.name}.tmp")
     try:
         schema = parquet.read_schema(files[0]).remove_metadata()
-        with parquet.ParquetWriter(temporary, schema) as writer:
+        with parquet.ParquetWriter(temporary, schema, write_page_checksum=True) as writer:
             for file in files:
-                table = parquet.read_table(file).replace_schema_metadata(None)
+                table = parquet.read_table(file, page_checksum_verification=True).replace_schema_metadata(
+                    None
+                )
                 if table.schema != schema:
                     raise InvalidInputError(
                         f"Columns to keep are not of one type in all input files: {schema.to_string()!r} and "

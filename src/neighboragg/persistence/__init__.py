@@ -6,7 +6,7 @@ its attributes does the rest.
 
 from neighboragg._public import publish as _publish
 from neighboragg.persistence._estimators import dump_estimator, load_estimator
-from neighboragg.persistence._file import FORMAT, read_digest
+from neighboragg.persistence._file import FORMAT, check_file, read_digest
 from neighboragg.persistence._savable import Savable
 from neighboragg.persistence._stored import Deferred, Stored, require
 from neighboragg.persistence._trusted import TRUSTED_TYPES
@@ -19,6 +19,7 @@ __all__ = [
     "Given",
     "Savable",
     "Stored",
+    "check_file",
     "dump_estimator",
     "load_estimator",
     "read_digest",

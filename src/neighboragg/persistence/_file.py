@@ -18,7 +18,16 @@ from safetensors import SafetensorError, safe_open
 from neighboragg._typing import Array
 from neighboragg.exceptions import FileFormatError, InvalidParameterError
 
-__all__ = ["DTYPES", "FORMAT", "MalformedError", "MappedArrays", "read_digest", "read_file", "write_file"]
+__all__ = [
+    "DTYPES",
+    "FORMAT",
+    "MalformedError",
+    "MappedArrays",
+    "check_file",
+    "read_digest",
+    "read_file",
+    "write_file",
+]
 
 FORMAT = 3
 """Number of the file format that this version writes and reads."""
@@ -134,8 +143,14 @@ class MappedArrays(Mapping[str, Array]):
         return len(self._digests)
 
 
+def check_file(path: str | os.PathLike[str]) -> None:
+    """Raise unless every byte of a file is as its digests say, without reading it into memory."""
+    for array in read_file(path, mmap=True)[1].values():
+        del array  # it has been checked as it was asked for
+
+
 def read_digest(path: str | os.PathLike[str]) -> str:
-    """Return the digest that a header says it has, which is that of all; :func:`read_file` finds whether it is so."""
+    """Return the digest that a file says it has; :func:`check_file` finds whether it is so."""
     path = Path(path)
     with path.open("rb") as file:
         _, entries = _read_entries(file, path)

@@ -119,7 +119,7 @@ class ParquetTable(ArrowTable):
 
     def _read(self) -> Any:
         self._parquet = import_extra("pyarrow.parquet", extra="cli", purpose=PURPOSE)
-        return self._parquet.read_table(self._path)
+        return self._parquet.read_table(self._path, page_checksum_verification=True)
 
     def _write(self, table: Any) -> bytes:
         arrow = import_extra("pyarrow", extra="cli", purpose=PURPOSE)
