@@ -192,6 +192,26 @@ def test_an_index_that_was_not_used_yet_looks_like_any_other(tmp_path):
     assert not hasattr(mapped(), "no such thing")
 
 
+def test_what_is_set_before_the_first_use_stays(tmp_path):
+    path = tmp_path / "index.nagg"
+    ClasswiseNeighbors(2).fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1]).save(path)
+    index = neighboragg.load(path, mmap=True)
+    index.n_neighbors = 1
+    assert index.kneighbors([[0.0, 0.0]])[1].tolist() == [[[0], [2]]]
+
+
+@pytest.mark.slow
+def test_processes_of_joblib_answer_as_this_one_when_the_file_is_another_by_then(saved, tmp_path):
+    model, path, rows = saved
+    copied = tmp_path / "copied.nagg"
+    copied.write_bytes(path.read_bytes())
+    again = neighboragg.load(copied, mmap=True)
+    X = np.random.default_rng(1).normal(size=(300, 4))
+    TrustedClassifier(GaussianNB(), random_state=0).fit(X, (X[:, 1] > 0).astype(int)).save(copied)
+    (answer,) = joblib.Parallel(n_jobs=2, backend="loky")([joblib.delayed(again.assess)(rows)])
+    np.testing.assert_array_equal(answer.trust, model.assess(rows).trust)
+
+
 def test_threads_that_use_it_first_all_wait_for_it(saved):
     model, path, rows = saved
     again = neighboragg.load(path, mmap=True)

@@ -1,6 +1,7 @@
 """The file: a safetensors file with digests of its header and of each array, written whole or not at all."""
 
 import json
+import mmap as system
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -106,7 +107,9 @@ def read_file(
         digests = _checked_digests(header, entries, path)
         start = 8 + len(header)
         if mmap:
-            whole = np.memmap(file, dtype=np.uint8, mode="r").view(np.ndarray)
+            # Not numpy.memmap: joblib sends the path of one to its processes, where the file may be another by then.
+            pages = system.mmap(file.fileno(), 0, access=system.ACCESS_READ)
+            whole = np.ndarray(len(pages), dtype=np.uint8, buffer=pages)
             return document, MappedArrays(path, whole[start:], entries, digests)
         arrays = {}
         for name, digest in digests.items():

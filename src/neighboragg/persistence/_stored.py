@@ -66,7 +66,8 @@ class Deferred(Stored):
     def _become_made(self) -> None:
         with _MAKING:  # other threads wait for it to be complete
             if _MAKE in vars(self):
-                vars(self).update(vars(vars(self)[_MAKE]()))
+                made = vars(vars(self)[_MAKE]())
+                vars(self).update(made | vars(self))  # what was set in the meantime stays
                 del vars(self)[_MAKE]
 
     if not TYPE_CHECKING:  # it would hide mistakes in names
