@@ -71,6 +71,18 @@ def test_fewer_splits_than_others_are_told(rows):
     assert all([line[0] for line in grid.rows] == names for grid in comparison.by_base())
 
 
+def test_a_cell_with_fewer_splits_counts_as_much_as_others(result):
+    """Else a method measured once on a hard set would have a better mean than one that ranks better on every set."""
+    rows = [result("easy", "LR", seed, "TCP", 0.9) for seed in range(5)]
+    rows += [result("easy", "LR", seed, "Pool", 0.92) for seed in range(5)]
+    rows += [result("hard", "LR", seed, "Pool", 0.64) for seed in range(5)]
+    rows += [result("hard", "LR", 0, "TCP", 0.6)]
+    comparison = Comparison(rows, ["easy", "hard"], ["LR"], ["TCP", "Pool"])
+    assert [line[1] for line in comparison.means().rows] == ["75.00", "78.00"]
+    gain = comparison.gains("Pool").rows[0][1]
+    assert gain == "+3.00 [+2.00, +4.00]"
+
+
 def test_differences_are_paired_with_an_interval(rows):
     grid = Comparison(rows[0], SETS, BASES, ("Confidence", "Pool")).gains("Pool")
     assert grid.title == "Pool: paired gain, 95% bootstrap interval over data sets and their splits"

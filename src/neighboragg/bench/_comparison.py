@@ -1,6 +1,7 @@
 """What a comparison of trust methods found: best in bold, differences with intervals."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,8 @@ __all__ = ["METRICS", "Comparison"]
 METRICS = {"AUC": "auroc", "APC": "ap_success", "APM": "ap_error"}
 
 Cell = tuple[str, str, str, str]
+#: Data set, base classifier and seed.
+Split = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,10 @@ class Comparison(Results):
         return grids
 
     def means(self) -> Grid:
-        """Means over all cells and splits, and calibration."""
+        """Means over all cells, each with equal weight however many splits it has, and calibration."""
         keys = ("auroc", "ap_success", "ap_error", "aurc", "augrc", "ece")
         lines = [
-            [self._named(method), *(_mean([100 * row[key] for row in self._select(method)]) for key in keys)]
+            [self._named(method), *(_mean(self._defined(method, key)) for key in keys)]
             for method in self.methods
         ]
         title = f"Mean over {', '.join(self.sets)} × {', '.join(self.bases)}"
@@ -150,16 +153,20 @@ class Comparison(Results):
             if row["set"] in self.sets and row["base"] in self.bases and row["method"] == method
         ]
 
-    def _paired(self, first: str, second: str, key: str) -> dict[tuple[str, str, int], float]:
-        """Difference in points by data set, base classifier and seed."""
-        ours, theirs = (
-            {(r["set"], r["base"], r["seed"]): 100 * r[key] for r in self._select(method)}
-            for method in (first, second)
-        )
-        gains = {split: value - theirs[split] for split, value in ours.items() if split in theirs}
-        return {split: gain for split, gain in gains.items() if not np.isnan(gain)}
+    def _defined(self, method: str, key: str) -> dict[Split, float]:
+        """Percent by data set, base classifier and seed, where it is defined."""
+        return {
+            (row["set"], row["base"], row["seed"]): 100 * row[key]
+            for row in self._select(method)
+            if not np.isnan(row[key])
+        }
 
-    def _worst(self, gains: Mapping[tuple[str, str, int], float]) -> str:
+    def _paired(self, first: str, second: str, key: str) -> dict[Split, float]:
+        """Difference in points by data set, base classifier and seed."""
+        ours, theirs = self._defined(first, key), self._defined(second, key)
+        return {split: value - theirs[split] for split, value in ours.items() if split in theirs}
+
+    def _worst(self, gains: Mapping[Split, float]) -> str:
         means = {
             (name, base): float(np.mean(found))
             for name in self.sets
@@ -172,18 +179,24 @@ class Comparison(Results):
         return f"{means[name, base]:+.2f} ({name} {base})"
 
 
-def _gain(differences: Mapping[tuple[str, str, int], float]) -> list[str]:
+def _gain(differences: Mapping[Split, float]) -> list[str]:
     """Mean with its interval, for which a single split is too few, and the share of splits won."""
     if not differences:
         return ["–", "–"]
-    gains = np.array([*differences.values()])
-    text = f"{gains.mean():+.2f}"
+    gains, weights = np.array([*differences.values()]), _weights(differences)
+    text = f"{np.average(gains, weights=weights):+.2f}"
     if len(gains) > 1:
-        low, high = gain_interval(gains, [name for name, _, _ in differences])
+        low, high = gain_interval(gains, [name for name, _, _ in differences], weights)
         text += f" [{low:+.2f}, {high:+.2f}]"
     return [text, f"{100 * (gains > 0).mean():.0f}%"]
 
 
-def _mean(values: list[float]) -> str:
-    defined = [value for value in values if not np.isnan(value)]
-    return f"{np.mean(defined):.2f}" if defined else "–"
+def _mean(values: Mapping[Split, float]) -> str:
+    return f"{np.average([*values.values()], weights=_weights(values)):.2f}" if values else "–"
+
+
+def _weights(splits: Iterable[Split]) -> FloatArray:
+    """One for each cell, shared by its splits."""
+    cells = [split[:2] for split in splits]
+    sizes = Counter(cells)
+    return np.array([1 / sizes[cell] for cell in cells])
