@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import RandomForestClassifier, StackingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit
 from sklearn.pipeline import make_pipeline
@@ -272,7 +272,13 @@ REFUSALS = [
         lambda X, y: TrustedClassifier("forest").fit(X, y),
         InvalidParameterError,
         "The 'estimator' parameter of TrustedClassifier must be a classifier with predict_proba. "
-        "Got 'forest' instead.\nHint: wrap it, e.g. CalibratedClassifierCV(estimator).",
+        "Got 'forest' instead.",
+    ),
+    (
+        lambda X, y: TrustedClassifier(LinearRegression()).fit(X, y),
+        InvalidParameterError,
+        "The 'estimator' parameter of TrustedClassifier must be a classifier with predict_proba. "
+        "Got LinearRegression() instead.",
     ),
     (
         lambda X, y: TrustedClassifier(NoProbabilities()).fit(X, y),

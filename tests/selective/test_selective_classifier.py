@@ -237,6 +237,12 @@ def test_wrong_values_are_told(given_model, three_hundred):
     safe = SelectiveClassifier(model, target_coverage=0.5).calibrate(X, y)
     for call, kind, message in (
         (
+            lambda: SelectiveClassifier(GaussianNB(), target_risk=0.1).calibrate(X, y),
+            InvalidParameterError,
+            "The 'model' parameter of SelectiveClassifier must be a fitted TrustedClassifier. "
+            "Got GaussianNB() instead.\nHint: TrustedClassifier(classifier).fit(X, y) is one.",
+        ),
+        (
             lambda: SelectiveClassifier(model, target_risk=0.1, confidence_level=1).calibrate(X, y),
             InvalidParameterError,
             "The 'confidence_level' parameter of SelectiveClassifier must be a number in (0, 1). Got 1 instead.",

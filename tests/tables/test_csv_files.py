@@ -189,6 +189,7 @@ def test_files_that_hold_no_table(write, name, contents, message):
 
 def test_what_the_system_refuses_is_one_sentence(tmp_path, write, monkeypatch):
     assert refusal(tmp_path / "no.csv", "y") == f"There is no file {tmp_path}/no.csv."
+    assert refusal(tmp_path / "no", "y") == f"There is no file or folder {tmp_path}/no."
     (tmp_path / "folder.csv").mkdir()
     assert refusal(tmp_path / "folder.csv", "y") == (
         f"{tmp_path}/folder.csv is a folder: of pictures, labeled by the folders in it. It has no column 'y'.\n"

@@ -143,6 +143,11 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 f"{owner} needs exactly one of target_risk and target_coverage. "
                 f"Got {self.target_risk!r} and {self.target_coverage!r}."
             )
+        if not hasattr(self.model, "assess"):
+            raise InvalidParameterError(
+                f"The 'model' parameter of {owner} must be a fitted TrustedClassifier. Got {self.model!r} instead.\n"
+                "Hint: TrustedClassifier(classifier).fit(X, y) is one."
+            )
         level = check_real(self.confidence_level, "confidence_level", owner, low=0, high=1)
         labels = check_labels(y, "y", owner)
         assessed = self._assess_unseen(X)

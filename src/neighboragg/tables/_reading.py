@@ -78,6 +78,8 @@ def read_table(
     if path.is_dir():
         _refuse_column(label, path)
         return FolderTable(path)
+    if not path.suffix and not path.exists():
+        raise InvalidInputError(f"There is no file or folder {path}.")
     kind = format_of(path)
     try:
         path.open("rb").close()
