@@ -1,5 +1,7 @@
 """Several vectors for each row: neighbors, metrics and experts of their own."""
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -92,6 +94,24 @@ def test_experts_are_named_by_their_view(digits, both):
         "20 nearest (bottom)", "20 nearest (bottom, learned metric)",
     }  # fmt: skip
     assert set(both.components_) == {"top", "bottom"}
+
+
+def test_words_say_what_each_view_has_to_do_with_it(digits, both):
+    views, y, proba = digits
+    rows = slice(1000, 1001)
+    explained = both.explain(part(views, rows), proba[rows])
+    (line,) = [line for line in str(explained).splitlines() if line.startswith("  neighbors")]
+    total, top, bottom = map(
+        float, re.search(r"\((.*)\).*: top ([-+.\d]*), bottom ([-+.\d]*)$", line).groups()
+    )
+    predicted, other = explained.predicted[0], explained.runner_up()[0]
+    margins = explained.contributions[0, predicted] - explained.contributions[0, other]
+    of_top = sum(margin for name, margin in zip(explained.experts, margins, strict=True) if "(top" in name)
+    assert top == pytest.approx(of_top, abs=0.006)
+    assert top + bottom == pytest.approx(total, abs=0.016)
+    alone = {"top": views["top"]}
+    text = str(fitted(alone, y, proba).explain(part(alone, rows), proba[rows]))
+    assert not re.search(": top ", text)
 
 
 def test_neighbors_in_a_view(digits, both):

@@ -10,7 +10,7 @@ import numpy as np
 from neighboragg._display import html_table
 from neighboragg._optional import import_extra
 from neighboragg._typing import Array, FloatArray, IntArray
-from neighboragg._views import LEARNED
+from neighboragg._views import LEARNED, view_of
 from neighboragg.methods._row_values import RowValues
 
 __all__ = ["CLASSIFIER", "NEIGHBORS", "OPINIONS", "Explanation"]
@@ -158,17 +158,12 @@ class Explanation:
             NEIGHBORS: self._held_by_neighbors(row),
             OPINIONS: self._held_by_probabilities(row, self.opinions),
         }
-        told = [
-            (
-                group,
-                words,
-                self._effect(
-                    group, float(margins[[g == group for g in groups]].sum()), leaning, learned, row
-                ),
-            )
-            for group, (words, leaning) in held.items()
-            if group in groups
-        ]
+        told = []
+        for group, (words, leaning) in held.items():
+            if group in groups:
+                margin = float(margins[[g == group for g in groups]].sum())
+                effect = self._effect(group, margin, leaning, learned, row)
+                told.append((group, words, effect + (self._by_view(margins) if group == NEIGHBORS else "")))
         return told if self.familiarity is None else [*told, _seen(float(self.familiarity[row]))]
 
     def _held_by_probabilities(self, row: int, said: Mapping[str, FloatArray | None]) -> tuple[str, float]:
@@ -213,6 +208,17 @@ class Explanation:
             elsewhere = group == NEIGHBORS and learned * margin > 0
             reason = f", by the {LEARNED}" if elsewhere else ", to correct the others"
         return f"{verb} the trust in {label!s} ({margin:+.2f}){reason}"
+
+    def _by_view(self, margins: FloatArray) -> str:
+        """How much of it is due to each of several views."""
+        total: dict[str, float] = {}
+        for expert, margin in zip(self.experts, margins, strict=True):
+            if self._group(expert) == NEIGHBORS:
+                view = view_of(expert.partition(" (")[2].removesuffix(")"))
+                total[view] = total.get(view, 0.0) + float(margin)
+        if len(total) < 2 or self.guard_weight == 0:
+            return ""
+        return f": {', '.join(f'{view} {margin:+.2f}' for view, margin in total.items())}"
 
     def _nearest(self, row: int) -> list[tuple[str, list[str]]]:
         return [(str(self.classes[c]), self._neighbors(row, c) or ["none"]) for c in self._pair(row)]
