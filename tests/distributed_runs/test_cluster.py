@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import cloudpickle
 import dask
@@ -56,6 +57,26 @@ class Deadly:
             life.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
         return self.model.assess(rows)
+
+
+class Stubborn:
+    """A model that raises what cannot be sent to another process, or not be read there."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def assess(self, rows):
+        class UnreadableError(Exception):
+            def __init__(self, code, text):
+                super().__init__(f"{code}: {text}")
+
+        error = UnreadableError(7, "no")
+        if self.name == "unsendable":
+            error = ValueError("no")
+            error.held = threading.Lock()
+        if self.name == "exit":
+            error = SystemExit(0)
+        raise error
 
 
 @pytest.fixture
@@ -178,6 +199,20 @@ def test_failures_on_a_cluster_name_file_and_rows(scored, cut_into, cluster, new
         PartsFailedError, match=r"1 of 5 parts failed[^$]*00\.parquet, rows 70 to 99: ValueError"
     ):
         scored(folder, client=cluster)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("unreadable", "UnreadableError: 7: no"), ("unsendable", "ValueError: no"), ("exit", "SystemExit: 0")],
+)
+@pytest.mark.parametrize("place", ["here", "cluster"])
+def test_failures_that_cannot_be_sent_are_told(
+    scored, cut_into, name, said, place, cluster, deadly, monkeypatch
+):
+    monkeypatch.setattr("neighboragg.distributed._executor.IDLE_SECONDS", 10)
+    client = cluster if place == "cluster" else None
+    with pytest.raises(PartsFailedError, match=f"rows 0 to 69: {said}"):
+        scored(cut_into(), model=Stubborn(name), client=client)
 
 
 def test_workers_that_are_gone_for_good_are_not_waited_for(scored, cut_into, monkeypatch, model, tmp_path):

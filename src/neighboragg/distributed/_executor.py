@@ -29,11 +29,14 @@ MORE_MEMORY = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one item: a value, or the error that stopped it."""
+    """What came of one item: a value, or what the error said that stopped it.
+
+    Not the error itself, which another process may be unable to send, or this one to read: it would wait for it.
+    """
 
     item: Any
     value: Any = None
-    error: Exception | None = None
+    error: str | None = None
 
 
 class Executor(Protocol):
@@ -89,8 +92,7 @@ class OnDask:
             ):
                 item = futures[future]
                 if future.cancelled():
-                    lost = NeighborAggError("The cluster was lost, or the part was canceled there.")
-                    yield Outcome(item, error=lost)
+                    yield Outcome(item, error="The cluster was lost, or the part was canceled there.")
                 elif future.status == "error":
                     yield Outcome(item, error=_explained(result[1], distributed.scheduler.KilledWorker))
                 else:
@@ -134,14 +136,19 @@ def executor_for(client: Any, n_jobs: int | None) -> Executor:
     return OnDask(client)
 
 
-def _explained(error: Exception, killed: type) -> Exception:
-    """An error of a task; what can be done where it killed the workers."""
+def _explained(error: BaseException, killed: type) -> str:
+    """What to say of an error of a task; what can be done where it killed the workers."""
     if not isinstance(error, killed):
-        return error
-    return NeighborAggError(
+        return _reason(error)
+    return (
         f"The worker died each of the {error.allowed_failures + 1} times that it was tried. Mostly that is for lack of "  # type: ignore[attr-defined]
         f"memory.\n{MORE_MEMORY}"
     )
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error).strip() or "no message"
+    return text if isinstance(error, NeighborAggError) else f"{type(error).__name__}: {text}"
 
 
 def _is_busy(worker: dict[str, Any]) -> bool:
@@ -162,5 +169,8 @@ def _same(work: Any) -> Any:
 def _attempted(work: Callable[[Any], Any], item: Any) -> Outcome:
     try:
         return Outcome(item, work(item))
-    except Exception as error:
-        return Outcome(item, error=error)
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # a classifier that exits must not end the run, as if all were done
+        return Outcome(item, error=_reason(error))

@@ -93,7 +93,7 @@ def _in_order(executor: Executor, work: Any, parts: Sequence[Part]) -> list[Any]
         if outcome.error is None:
             found[outcome.item.number] = outcome.value
         else:
-            failed[outcome.item.place] = str(outcome.error)
+            failed[outcome.item.place] = outcome.error
     if failed:
         place, error = min(failed.items())
         raise InvalidInputError(

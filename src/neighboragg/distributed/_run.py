@@ -16,7 +16,7 @@ from neighboragg.distributed._input import Part
 from neighboragg.distributed._output import PURPOSE, OutputFolder, Plan
 from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, NeighborAggError
 
-__all__ = ["PartsFailedError", "Written", "do_parts", "reason", "run_parts"]
+__all__ = ["PartsFailedError", "Written", "do_parts", "run_parts"]
 
 SHOWN_FAILURES = 5
 
@@ -147,7 +147,7 @@ def do_parts(
     fitted: list[Part] = []
     for outcome in executor.run(WritePart(work, folder, plan.fingerprint), missing):
         if outcome.error is not None:
-            failed[outcome.item.number] = reason(outcome.error)
+            failed[outcome.item.number] = outcome.error
         elif outcome.value:
             fitted.append(outcome.item)
         step()
@@ -158,12 +158,6 @@ def do_parts(
         places = {plan.parts[number].place: error for number, error in sorted(failed.items())}
         raise PartsFailedError(places, len(plan.parts), folder.path)
     return len(missing)
-
-
-def reason(error: Exception) -> str:
-    """What to say of an error that stopped a part."""
-    text = str(error).strip() or "no message"
-    return text if isinstance(error, NeighborAggError) else f"{type(error).__name__}: {text}"
 
 
 def _warn_of_fitted_rows(parts: list[Part], n_parts: int) -> None:

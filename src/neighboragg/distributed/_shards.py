@@ -15,7 +15,6 @@ from neighboragg._progress import announce, expect, step
 from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg.distributed._executor import Executor
-from neighboragg.distributed._run import reason
 from neighboragg.exceptions import NeighborAggError
 from neighboragg.neighbors import Search
 
@@ -132,7 +131,7 @@ class SearchShards:
         failed: dict[int, str] = {}
         for outcome in self.executor.run(work, missing):
             if outcome.error is not None:
-                failed[outcome.item.start] = reason(outcome.error)
+                failed[outcome.item.start] = outcome.error
             step()
         if failed:
             start, error = min(failed.items())
