@@ -1,5 +1,7 @@
 """Rows of many kinds of sources as blocks: all of them, in order, and refusals that say where."""
 
+import os
+
 import dask.array
 import h5py
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 import zarr
 
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.neighbors import ChainedBlocks, LinearBlocks, as_blocks, gather, map_rows
+from neighboragg.neighbors import ChainedBlocks, LinearBlocks, StreamedNeighbors, as_blocks, gather, map_rows
 
 ROWS = np.random.default_rng(0).normal(size=(23, 3))
 
@@ -140,6 +142,17 @@ def test_refusals_say_what_and_where(tmp_path):
         refused(path, message)
     with pytest.raises(InvalidInputError, match=r"There is no column 'z' in .*\nHint: the columns are 'v'"):
         as_blocks(path, columns=["z"])
+
+
+@pytest.mark.parametrize("through", [lambda path: path, pyarrow.dataset.dataset], ids=["path", "dataset"])
+def test_other_rows_in_the_place_of_as_many_are_noticed(tmp_path, through):
+    path = write_parquet(tmp_path / "rows.parquet", ROWS)
+    os.utime(path, ns=(0, 0))
+    index = StreamedNeighbors(2).fit(through(path), np.arange(len(ROWS)) % 2)
+    index.kneighbors(ROWS[:3])
+    write_parquet(path, ROWS[::-1])
+    with pytest.raises(InvalidInputError, match="has been written to since it was opened"):
+        index.kneighbors(ROWS[:3])
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path):

@@ -184,6 +184,7 @@ class ParquetBlocks(Blocks):
         if not self.paths:
             raise InvalidInputError("There is no Parquet file to read rows from.")
         self.sizes: list[int] = []
+        self.states = [self._state(path) for path in self.paths]
         for position, path in enumerate(self.paths):
             with open_parquet(path, self.filesystem, PURPOSE) as file:
                 self.sizes.append(file.metadata.num_rows)
@@ -201,7 +202,7 @@ class ParquetBlocks(Blocks):
 
     def read(self, size: int) -> Iterator[FloatArray]:
         """Batches of the files; a file does not share a block with another."""
-        for path, n_rows in zip(self.paths, self.sizes, strict=True):
+        for path, n_rows, state in zip(self.paths, self.sizes, self.states, strict=True):
             found = 0
             with open_parquet(path, self.filesystem, PURPOSE) as file:
                 for batch in file.iter_batches(batch_size=size, columns=self.columns, use_threads=False):
@@ -213,6 +214,19 @@ class ParquetBlocks(Blocks):
                     f"{path} had {n_rows} rows when it was opened and has {found} now.\n"
                     "Hint: do not write to files that are being read."
                 )
+            if self._state(path) != state:
+                raise InvalidInputError(
+                    f"{path} has been written to since it was opened.\n"
+                    "Hint: do not write to files that are being read."
+                )
+
+    def _state(self, path: str) -> tuple[int, int] | None:
+        """What differs after anybody has written to a file: its size and time; None where there is none."""
+        if self.filesystem is None:
+            found = Path(path).stat() if Path(path).exists() else None
+            return found and (found.st_size, found.st_mtime_ns)
+        info = self.filesystem.get_file_info(path)
+        return int(info.size or 0), int(info.mtime_ns or 0)
 
     def _width(self, file: Any) -> int:
         """Numbers of a row; a vector says its length by its type or by the first row."""
