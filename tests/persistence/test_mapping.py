@@ -3,6 +3,7 @@
 import copy
 import json
 import mmap as system
+import os
 import subprocess
 import sys
 import threading
@@ -224,3 +225,42 @@ def test_threads_that_use_it_first_all_wait_for_it(saved):
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(ask, range(8)))
     np.testing.assert_array_equal(answers, [model.assess(rows).trust] * 8)
+
+
+FORKED = """
+import os, sys, threading
+import neighboragg
+from neighboragg.persistence import _file
+
+one, other = (neighboragg.load(sys.argv[1], mmap=True) for _ in range(2))
+check, parent = _file._check_digest, os.getpid()
+begun, forked = threading.Event(), threading.Event()
+
+def check_slowly(*args):
+    if os.getpid() == parent:
+        begun.set()
+        forked.wait()
+    check(*args)
+
+_file._check_digest = check_slowly
+thread = threading.Thread(target=one.kneighbors, args=([[0.0, 0.0]],))
+thread.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    other.kneighbors([[0.0, 0.0]])
+    os._exit(7)
+forked.set()
+thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_process_forked_while_another_thread_reads_does_not_wait_for_it(tmp_path):
+    path = tmp_path / "index.nagg"
+    ClasswiseNeighbors(2).fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1]).save(path)
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, str(path)]
+    done = subprocess.run(command, capture_output=True, check=True, text=True, timeout=100)
+    assert done.stdout == "7\n"

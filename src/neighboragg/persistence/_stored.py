@@ -1,5 +1,6 @@
 """What can be saved: classes that say so by deriving from `Stored`."""
 
+import os
 from collections.abc import Callable
 from functools import cached_property
 from threading import RLock
@@ -89,6 +90,16 @@ class Deferred(Stored):
 
 _MAKE = "__make__"  # no file can hold an attribute of such a name
 _MAKING = RLock()
+
+
+def _renew_lock() -> None:
+    """In a process forked while a thread held the lock: that thread, which would release it, is not there."""
+    global _MAKING
+    _MAKING = RLock()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has none
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def require(condition: Any, what: str) -> None:
