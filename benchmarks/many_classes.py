@@ -21,12 +21,12 @@ from neighboragg.metrics import auroc, average_precision_error
 N_ROWS, N_FEATURES, N_CLASSES, N_SCORED = 50_000, 64, 1000, 2000
 
 
-def make_data(blur: float = 0.0) -> tuple[Any, Any, Any, Any]:
+def make_data(*, noise: float = 1.0, blur: float = 0.0) -> tuple[Any, Any, Any, Any]:
     """Rows, classes, which are validation rows, and what a classifier that knows the centers so well says of those."""
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(N_CLASSES, N_FEATURES)).astype(np.float32)
     y = np.arange(N_ROWS) % N_CLASSES
-    X = (centers[y] + rng.normal(size=(N_ROWS, N_FEATURES))).astype(np.float32)
+    X = (centers[y] + noise * rng.normal(size=(N_ROWS, N_FEATURES))).astype(np.float32)
     val = rng.permutation(N_ROWS) < N_ROWS // 5
     known = centers + blur * rng.normal(size=centers.shape).astype(np.float32)
     logits = X[val] @ known.T
@@ -48,7 +48,7 @@ def measure() -> list[dict[str, Any]]:
 
 def effect_of_fewer_rows() -> list[dict[str, Any]]:
     """Quality of trust by the number of rows that the pool is fitted on, and how far it moves."""
-    X, y, val, proba = make_data(blur=0.8)
+    X, y, val, proba = make_data(noise=2.5, blur=0.8)
     seen, new = np.flatnonzero(val)[N_SCORED:], np.flatnonzero(val)[:N_SCORED]
     correct = proba[:N_SCORED].argmax(axis=1) == y[new]
     found: list[dict[str, Any]] = []

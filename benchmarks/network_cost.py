@@ -1,8 +1,9 @@
 """What trust costs beside the network it is about: 10,000 images of Fashion-MNIST, exact search.
 
-The paper's cost table as ratios in one run: trust of ours with one view and with two, Trust Score, the network's own
+The paper's cost table as ratios in one run: trust of ours with one layer and with more, Trust Score, the network's own
 forward pass, and that of a ResNet-18, untrained, as its time does not depend on its weights (timed on some images and
-scaled up). CPU seconds of one thread, medians over rounds that go through all contenders in turn.
+scaled up). With several layers, the time to reduce them counts too. CPU seconds of one thread, medians over rounds that
+go through all contenders in turn.
 
     python benchmarks/network_cost.py FOLDER
 
@@ -37,16 +38,17 @@ def bare_pool() -> TrustMethod:
     return NeighborAgg(effort="fast", learned_metric=False)
 
 
-#: Contenders, how many training rows they have, and whether they see both layers. The pool has the 12,000 validation
+#: Contenders, how many training rows they have, and how many layers they see. The pool has the 12,000 validation
 #: rows among its reference rows too: with 36,000 of training it searches 48,000, as the others do.
-METHODS: dict[str, tuple[Callable[[], TrustMethod], int, bool]] = {
-    "Trust Score": (TrustScore, N_ALL, False),
-    "the paper's network": (lambda: NeighborAgg(NetworkAggregator(bandwidth=1.0)), N_ALL, False),
-    "pool, embedding as it is, no second opinion": (bare_pool, N_ALL, False),
-    "pool, effort fast": (lambda: NeighborAgg(effort="fast"), N_ALL, False),
-    "pool": (NeighborAgg, N_ALL, False),
-    "pool, fewer reference rows": (NeighborAgg, N_FEWER, False),
-    "pool, two layers (default)": (NeighborAgg, N_ALL, True),
+METHODS: dict[str, tuple[Callable[[], TrustMethod], int, int]] = {
+    "Trust Score": (TrustScore, N_ALL, 1),
+    "the paper's network": (lambda: NeighborAgg(NetworkAggregator(bandwidth=1.0)), N_ALL, 1),
+    "pool, embedding as it is, no second opinion": (bare_pool, N_ALL, 1),
+    "pool, effort fast": (lambda: NeighborAgg(effort="fast"), N_ALL, 1),
+    "pool": (NeighborAgg, N_ALL, 1),
+    "pool, fewer reference rows": (NeighborAgg, N_FEWER, 1),
+    "pool, two layers": (NeighborAgg, N_ALL, 2),
+    "pool, three layers (default)": (NeighborAgg, N_ALL, 3),
 }  # fmt: skip
 
 
@@ -62,6 +64,23 @@ def forward(network: torch.nn.Module, rows: torch.Tensor) -> None:
             network(batch)
 
 
+class Layers:
+    """What methods see of the pictures: the first layers, reduced as in a TrustedClassifier."""
+
+    def __init__(self, found: dict[str, Any], n_layers: int) -> None:
+        self.found = {part: dict(list(one.views.items())[:n_layers]) for part, one in found.items()}
+        self.features = EmbeddedFeatures().fit(self.found["train"])
+
+    def rows(self, part: str, n: int | None = None) -> Any:
+        """An array, or for several layers a mapping of their names to arrays."""
+        reduced = self.features.transform(np.hstack([rows[:n] for rows in self.found[part].values()]))
+        widths = self.features.views
+        if len(widths) == 1:
+            return reduced
+        parts = np.split(reduced, np.cumsum(list(widths.values()))[:-1], axis=1)
+        return dict(zip(widths, parts, strict=True))
+
+
 def main(folder: Path) -> None:
     torch.set_num_threads(1)
     architecture, epochs = TABLE2_SETS[SET]
@@ -71,26 +90,16 @@ def main(folder: Path) -> None:
     network = train_network(training, pictures.X[pictures.train], codes["train"], 10, folder / "networks")
     classifier = TorchClassifier(network)
     found = {part: classifier.embed(pictures.X[getattr(pictures, part)]) for part in ("train", "val", "test")}
-    features = EmbeddedFeatures().fit(found["train"].views)
-    stacked = {part: features.transform(embedded.stacked) for part, embedded in found.items()}
-    ends = np.cumsum(list(features.views.values()))[:-1]
-    views = {part: np.split(rows, ends, axis=1) for part, rows in stacked.items()}
-    layers = {part: dict(zip(features.views, rows, strict=True)) for part, rows in views.items()}
-    first = {part: np.ascontiguousarray(rows[0]) for part, rows in views.items()}
+    layers = {n: Layers(found, n) for n in (1, 2, 3)}
     proba = {part: embedded.proba for part, embedded in found.items()}
 
     fitted = {}
-    for name, (make, n_train, several) in METHODS.items():
-        rows = layers if several else first
-        training_rows = (
-            {view: found[:n_train] for view, found in rows["train"].items()}
-            if several
-            else rows["train"][:n_train]
-        )
+    for name, (make, n_train, n_layers) in METHODS.items():
+        seen = layers[n_layers]
         fitted[name] = make().fit(
-            training_rows,
+            seen.rows("train", n_train),
             codes["train"][:n_train],
-            X_val=rows["val"],
+            X_val=seen.rows("val"),
             y_val=codes["val"],
             proba_val=proba["val"],
         )
@@ -103,9 +112,10 @@ def main(folder: Path) -> None:
     for _ in range(N_ROUNDS):
         calls: dict[str, Callable[[], Any]] = {"the network itself": lambda: forward(network, test)}
         calls["ResNet-18"] = lambda: forward(resnet, some)
-        for name, (_, _, several) in METHODS.items():
-            rows = (layers if several else first)["test"]
-            calls[name] = lambda name=name, rows=rows: fitted[name].score_samples(rows, proba["test"])
+        for name, (_, _, n_layers) in METHODS.items():
+            calls[name] = lambda name=name, seen=layers[n_layers]: fitted[name].score_samples(
+                seen.rows("test"), proba["test"]
+            )
         for name, call in calls.items():
             scale = len(test) / len(some) if name == "ResNet-18" else 1.0
             seconds.setdefault(name, []).append(scale * cpu_seconds(call))
@@ -113,7 +123,7 @@ def main(folder: Path) -> None:
 
     middle = {name: median(values) for name, values in seconds.items()}
     n_reference = {
-        name: len(getattr(method, "reference_", first["train"])) for name, method in fitted.items()
+        name: len(getattr(method, "reference_", codes["train"])) for name, method in fitted.items()
     }
     save(
         "network_cost",

@@ -28,6 +28,7 @@ METHODS = (
     "Deep ensemble",
     "Pool",
     "Pool, two layers",
+    "Pool, three layers",
 )
 
 

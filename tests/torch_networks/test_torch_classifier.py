@@ -52,6 +52,30 @@ def test_views_are_the_layers(model, digits, trained):
     assert distances.shape == (3, 10, 2)
 
 
+@pytest.mark.parametrize(
+    ("n_convolutions", "expected"),
+    [(0, []), (1, ["0"]), (2, ["1", "0"]), (3, ["2", "1"]), (4, ["3", "1"]), (5, ["4", "2"])],
+)
+def test_the_usual_layers_are_the_last_convolution_and_the_one_halfway(n_convolutions, expected):
+    parts = [torch.nn.Conv2d(1, 1, 1) for _ in range(n_convolutions)]
+    net = torch.nn.Sequential(*parts, torch.nn.Flatten(), torch.nn.Linear(64, 3))
+    views = TorchClassifier(net).embed(torch.randn(5, 1, 8, 8)).views
+    assert list(views) == ["penultimate", *expected]
+
+
+def test_a_convolution_that_runs_again_and_again_is_one_layer():
+    class Recurrent(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.head = torch.nn.Conv2d(1, 1, 1), torch.nn.Linear(64, 3)
+
+        def forward(self, x):
+            return self.head(self.conv(self.conv(self.conv(x))).flatten(1))
+
+    views = TorchClassifier(Recurrent()).embed(torch.randn(5, 1, 8, 8)).views
+    assert list(views) == ["penultimate", "conv"]
+
+
 def test_rows_of_any_form(model, digits):
     X, y = digits
     trust = model.score_samples(X[1100:])

@@ -35,7 +35,8 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
     layers : "auto", str or sequence of str, default="auto"
         Layers whose output is taken, as in :func:`embed`. Each is a view of its own with neighbors of its own;
         validation rows decide what it is worth. "auto": the input of the last linear layer ("penultimate"), and
-        the last convolution if there is one. All but the first are reduced to 100 dimensions.
+        where there are convolutions, the last one and the one halfway to it. All but the first are reduced to 100
+        dimensions.
     output, batch_size, device, autocast
         As for :func:`embed`.
 

@@ -91,16 +91,17 @@ class Trace:
     ----------
     head : str or None
         The linear layer that ran last and has an output for each class.
-    convolution : str or None
-        The convolution that ran last.
+    convolutions : tuple of str
+        All convolutions in the order in which they ran.
     """
 
     head: str | None
-    convolution: str | None
+    convolutions: tuple[str, ...]
 
     def usual_layers(self) -> tuple[str, ...]:
-        """The layers that are worth looking at: what the head gets, and the last convolution."""
-        return (PENULTIMATE,) if self.convolution is None else (PENULTIMATE, self.convolution)
+        """The layers that are worth looking at: what the head gets, the last convolution, and the one halfway to it."""
+        halfway = self.convolutions[(len(self.convolutions) - 1) // 2 :][:1]
+        return tuple(dict.fromkeys([PENULTIMATE, *self.convolutions[-1:], *halfway]))
 
 
 def trace(module: torch.nn.Module, run: Any) -> Trace:
@@ -121,8 +122,8 @@ def trace(module: torch.nn.Module, run: Any) -> Trace:
         for name, part, output in order
         if isinstance(part, torch.nn.Linear) and output.shape == logits.shape
     ]
-    convolutions = [name for name, part, _ in order if isinstance(part, CONVOLUTIONS)]
-    return Trace(heads[-1] if heads else None, convolutions[-1] if convolutions else None)
+    convolutions = tuple(name for name, part, _ in order if isinstance(part, CONVOLUTIONS))
+    return Trace(heads[-1] if heads else None, convolutions)
 
 
 def check_layers(module: torch.nn.Module, layers: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ from neighboragg.bench.images._lineup import (
     LAYERS,
     LOGITS,
     PICTURES,
+    TWO_LAYERS,
     entrants_for,
 )
 from neighboragg.bench.images._networks import ARCHITECTURES
@@ -42,7 +43,7 @@ TABLE2_SETS: dict[str, tuple[str, int]] = {
     "fashion_mnist": ("cnn", 8),
     "cifar10": ("resnet20", 12),
 }
-#: All methods; "Pool, two layers" is our default for a network.
+#: All methods; "Pool, three layers" is our default for a network.
 IMAGE_METHODS = tuple(IMAGE_ENTRANTS)
 
 
@@ -241,7 +242,8 @@ class _Embedded:
             return self.pictures.X[getattr(self.pictures, part)]
         rows = self.parts[part]
         views = np.split(self.vectors[rows], np.cumsum(list(self.widths.values()))[:-1], axis=1)
-        if kind == LAYERS and len(views) > 1:
-            return dict(zip(self.widths, views, strict=True))
-        assert kind in (EMBEDDING, LAYERS, LOGITS), kind
+        n_layers = {TWO_LAYERS: 2, LAYERS: len(views)}.get(kind, 1)
+        if n_layers > 1 and len(views) > 1:
+            return dict(list(zip(self.widths, views, strict=True))[:n_layers])
+        assert kind in (EMBEDDING, TWO_LAYERS, LAYERS, LOGITS), kind
         return np.hstack([self.logits[rows], views[0]]) if kind == LOGITS else np.ascontiguousarray(views[0])
