@@ -169,8 +169,6 @@ def _same(work: Any) -> Any:
 def _attempted(work: Callable[[Any], Any], item: Any) -> Outcome:
     try:
         return Outcome(item, work(item))
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # a classifier that exits must not end the run, as if all were done
+    # An exit too: a classifier that exits must not end the run as if all were done.
+    except (Exception, SystemExit) as error:
         return Outcome(item, error=_reason(error))
