@@ -4,6 +4,8 @@ import os
 import signal
 from contextlib import ExitStack
 
+import dask
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,9 +54,15 @@ def cut_into(tmp_path, new_rows):
     return write
 
 
+@pytest.fixture(autouse=True, scope="session")
+def patient():
+    """Workers that were killed are waited for: Dask would give up those that are not back after 15 seconds."""
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "365 days"}):
+        yield
+
+
 @pytest.fixture(scope="session")
 def start_cluster():
-    distributed = pytest.importorskip("distributed")
     with ExitStack() as running:
 
         def start():

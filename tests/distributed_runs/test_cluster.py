@@ -46,6 +46,16 @@ def test_workers_of_a_local_cluster_keep_the_memory_that_the_next_part_needs(mon
     assert environment["OMP_NUM_THREADS"] == "1"
 
 
+def test_a_worker_that_is_killed_comes_back_however_long_it_takes():
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 ms"}),  # in which none can
+        connect("local", n_workers=1, memory="1 GB") as client,
+    ):
+        (pid,) = client.run(os.getpid).values()
+        os.kill(pid, signal.SIGKILL)
+        assert client.submit(os.getpid).result(120) != pid
+
+
 class Deadly:
     """A model that kills the process that it is in, as often as there are files to remove."""
 

@@ -17,6 +17,9 @@ QUIET = {
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "2s",
 }
+# After it Dask gives up the place of a worker that has died for good: 15 seconds by its default, in which a worker may
+# not be back on a busy machine, or be back and dead again.
+PATIENT = {"distributed.deploy.lost-worker-timeout": "365 days"}
 ENVIRONMENT = "distributed.nanny.pre-spawn-environ"
 TRIM = "MALLOC_TRIM_THRESHOLD_"
 
@@ -53,7 +56,9 @@ def connect(cluster: str | None, *, n_workers: int | None = None, memory: str = 
     if cluster == "local":
         dask = import_extra("dask", extra="dask", purpose=PURPOSE)
         with (
-            dask.config.set(QUIET | {ENVIRONMENT: _without_trimming(dask.config.get(ENVIRONMENT, {}))}),
+            dask.config.set(
+                QUIET | PATIENT | {ENVIRONMENT: _without_trimming(dask.config.get(ENVIRONMENT, {}))}
+            ),
             distributed.LocalCluster(
                 n_workers=n_workers, threads_per_worker=1, memory_limit=memory, dashboard_address=":0"
             ) as local,
