@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from _record import save
+from neighboragg._views import split_views
 from neighboragg.aggregators import NetworkAggregator
 from neighboragg.bench.images import ARCHITECTURES, TABLE2_SETS, Training, load_pictures, train_network
 from neighboragg.features import EmbeddedFeatures
@@ -77,8 +78,7 @@ class Layers:
         widths = self.features.views
         if len(widths) == 1:
             return reduced
-        parts = np.split(reduced, np.cumsum(list(widths.values()))[:-1], axis=1)
-        return dict(zip(widths, parts, strict=True))
+        return split_views(reduced, widths)
 
 
 def main(folder: Path) -> None:

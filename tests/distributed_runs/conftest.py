@@ -2,7 +2,6 @@
 
 import os
 import signal
-from contextlib import ExitStack
 
 import dask
 import distributed
@@ -62,31 +61,21 @@ def patient():
 
 
 @pytest.fixture(scope="session")
-def start_cluster():
-    with ExitStack() as running:
-
-        def start():
-            local = distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
-            )
-            return running.enter_context(distributed.Client(running.enter_context(local)))
-
-        yield start
-
-
-@pytest.fixture(scope="session")
-def clusters(start_cluster):
-    return [start_cluster()]
+def two_workers(patient):
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
 
 
 @pytest.fixture
-def cluster(clusters, start_cluster):
-    """A client of a cluster with both of its workers; of another one if a worker that was killed does not come back."""
-    try:
-        clusters[-1].wait_for_workers(2, timeout=60)
-    except TimeoutError:
-        clusters.append(start_cluster())
-    return clusters[-1]
+def cluster(two_workers):
+    """A client of a cluster with both of its workers, also where an earlier test has killed them."""
+    two_workers.wait_for_workers(2, timeout=300)
+    return two_workers
 
 
 @pytest.fixture

@@ -148,8 +148,8 @@ class MappedArrays(Mapping[str, Array]):
 
 def check_file(path: str | os.PathLike[str]) -> None:
     """Raise unless every byte of a file is as its digests say, without reading it into memory."""
-    for array in read_file(path, mmap=True)[1].values():
-        del array  # it has been checked as it was asked for
+    _, arrays = read_file(path, mmap=True)
+    dict(arrays)  # each is checked as it is asked for
 
 
 def read_digest(path: str | os.PathLike[str]) -> str:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from neighboragg._optional import import_extra
 from neighboragg._progress import Listener, announce, telling
 from neighboragg._typing import FloatArray, IntArray
+from neighboragg._views import split_views
 from neighboragg.bench._comparison import Comparison
 from neighboragg.bench._machine import machine
 from neighboragg.bench._store import ResultStore
@@ -241,9 +243,12 @@ class _Embedded:
         if kind == PICTURES:
             return self.pictures.X[getattr(self.pictures, part)]
         rows = self.parts[part]
-        views = np.split(self.vectors[rows], np.cumsum(list(self.widths.values()))[:-1], axis=1)
+        views = split_views(self.vectors[rows], self.widths)
         n_layers = {TWO_LAYERS: 2, LAYERS: len(views)}.get(kind, 1)
         if n_layers > 1 and len(views) > 1:
-            return dict(list(zip(self.widths, views, strict=True))[:n_layers])
+            return dict(islice(views.items(), n_layers))
         assert kind in (EMBEDDING, TWO_LAYERS, LAYERS, LOGITS), kind
-        return np.hstack([self.logits[rows], views[0]]) if kind == LOGITS else np.ascontiguousarray(views[0])
+        embedding = next(iter(views.values()))
+        return (
+            np.hstack([self.logits[rows], embedding]) if kind == LOGITS else np.ascontiguousarray(embedding)
+        )
