@@ -30,7 +30,7 @@ RNG = np.random.default_rng(0)
 X, y = RNG.normal(size=(240, 4)), RNG.integers(0, 3, 240)
 P = np.full((240, 3), 1 / 3)
 NONE = np.full(240, -1)
-MemorizERS = {
+MEMORIZERS = {
     "forest": RandomForestClassifier(50, random_state=0),
     "forest of whole trees": ExtraTreesClassifier(30, random_state=0),
     "bagging": BaggingClassifier(DecisionTreeClassifier(), 50, random_state=0),
@@ -48,7 +48,7 @@ def opinion_of(estimator, **data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MemorizERS)
+@pytest.mark.parametrize("name", MEMORIZERS)
 @pytest.mark.parametrize("shared", [True, False])
 def test_no_one_is_asked_about_what_it_has_seen(name, shared):
     data = (
@@ -56,7 +56,7 @@ def test_no_one_is_asked_about_what_it_has_seen(name, shared):
         if shared
         else {"X": X[:160], "y": y[:160], "X_val": X[160:], "y_val": y[160:], "proba_val": P[160:]}
     )
-    method, said = opinion_of(MemorizERS[name], **data)
+    method, said = opinion_of(MEMORIZERS[name], **data)
     asked = y if shared else y[160:]
     assert said.proba.shape == (len(asked), 3)
     np.testing.assert_allclose(said.proba.sum(axis=1), 1.0)
@@ -68,9 +68,40 @@ def test_no_one_is_asked_about_what_it_has_seen(name, shared):
 @pytest.mark.parametrize("name", ["forest", "nearest"])
 def test_all_learn_from_validation_rows_in_the_end(name):
     method, _ = opinion_of(
-        MemorizERS[name], X=X[:160], y=y[:160], X_val=X[160:], y_val=y[160:], proba_val=P[160:]
+        MEMORIZERS[name], X=X[:160], y=y[:160], X_val=X[160:], y_val=y[160:], proba_val=P[160:]
     )
     assert (method.opinions_[0].ask(X[160:], NONE[160:]).proba.argmax(axis=1) == y[160:]).mean() > 0.95
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), "boosting"])
+def test_validation_rows_teach_each_other(estimator):
+    """So that what is said of them was learned from nearly as many rows as what is said in the end."""
+    rows = np.random.default_rng(3).normal(size=(330, 4))
+    labels = np.where(np.arange(330) < 30, np.arange(330) % 3, 1 + (rows[:, 0] > 0))
+    _, said = opinion_of(
+        estimator,
+        X=rows[:30],
+        y=labels[:30],
+        X_val=rows[30:],
+        y_val=labels[30:],
+        proba_val=np.full((300, 3), 1 / 3),
+    )
+    assert (said.proba.argmax(axis=1) == labels[30:]).mean() > 0.85
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("name", ["kernel", "smooth kernel"])
+def test_the_map_of_a_kernel_has_not_seen_whom_it_judges(name, shared):
+    """In many columns, a map can be found by which rows lie beside others of their class, whatever these are."""
+    rng = np.random.default_rng(4)
+    rows, labels, even = rng.normal(size=(300, 60)), rng.integers(0, 2, 300), np.full((300, 2), 0.5)
+    data = {"X": rows, "y": labels, "proba_val": even}
+    if not shared:
+        data = {"X": rows[:100], "y": labels[:100], "X_val": rows[100:], "y_val": labels[100:]}
+        data["proba_val"] = even[100:]
+    method, said = opinion_of(name, **data)
+    _, asked = method.aggregator_.seen_
+    assert abs((said.proba.argmax(axis=1) == asked).mean() - 0.5) < 0.1
 
 
 @pytest.mark.parametrize(
@@ -84,7 +115,7 @@ def test_rows_that_every_tree_has_seen(estimator):
 
 
 def test_floors():
-    assert opinion_of(MemorizERS["forest"])[1].floor == 1e-2
+    assert opinion_of(MEMORIZERS["forest"])[1].floor == 1e-2
     assert opinion_of(LogisticRegression())[1].floor == 1e-4
 
 

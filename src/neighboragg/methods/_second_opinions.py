@@ -220,7 +220,7 @@ class Boosting(OwnOpinion):
     seed: int
 
     def fit(self, name: str, data: FitData, judged: IntArray) -> tuple[AverageOpinion, Opinion]:
-        """Fit each twice: what is said of validation rows was learned without them."""
+        """Fit each several times: what is said of a validation row was learned without it."""
         axes = _learned_axes(data, judged, self.seed)
         members: list[tuple[ClassifierOpinion, FloatArray | None]] = []
         said: list[Opinion] = []
@@ -240,8 +240,8 @@ def fit_second_opinion(
     """Fit one classifier; return it with its out-of-sample opinion on those of the validation rows that are judged.
 
     In the end all are fitted on training and validation rows. Kernels are asked without the row, bagged ensembles out
-    of bag, any other classifier after a fit on the training rows only; where those are the validation rows too, out
-    of fold.
+    of bag, any other classifier out of fold: about half of the judged rows after a fit on all rows but these. So what
+    it says of them was learned from nearly as many rows as what it will say of new ones, and deserves the same weight.
     """
     if learns_a_map(estimator):
         return estimator.fit(name, data, judged)
@@ -295,11 +295,17 @@ def _fit_kernel(name: str, data: FitData, judged: IntArray, **settings: Any) -> 
 def _fit_held_out(
     name: str, estimator: Any, data: FitData, judged: IntArray
 ) -> tuple[ClassifierOpinion, Opinion]:
-    opinion = ClassifierOpinion(name, _fitted(estimator, *data.all_rows()), SMOOTH_FLOOR, data.n_classes)
+    X, codes = data.all_rows()
+    opinion = ClassifierOpinion(name, _fitted(estimator, X, codes), SMOOTH_FLOOR, data.n_classes)
     if data.shared:
         return opinion, Opinion(_out_of_fold(estimator, data)[judged], SMOOTH_FLOOR)
-    before = replace(opinion, estimator=_fitted(clone(estimator), data.X, data.codes))
-    return opinion, before.ask(data.X_val[judged])
+    at, proba = len(data.X) + judged, np.empty((len(judged), data.n_classes))
+    order = np.random.default_rng(0).permutation(len(judged))
+    for half in filter(len, (order[::2], order[1::2])):
+        others = np.setdiff1d(np.arange(len(X)), at[half])
+        without = replace(opinion, estimator=_fitted(clone(estimator), X[others], codes[others]))
+        proba[half] = without.ask(X[at[half]]).proba
+    return opinion, Opinion(proba, SMOOTH_FLOOR)
 
 
 def _votes_out_of_bag(estimator: Any) -> bool:
