@@ -150,7 +150,8 @@ class PoolAggregator(Aggregator):
         trust : ndarray of shape (n, C)
             Rows sum to one.
         """
-        return softmax(centered(self._tensor(evidence)) @ (self.theta_ / self.scale_))
+        # All weights at once, without the evidence of each expert; what is common to all classes changes nothing.
+        return softmax(self._logs(evidence) @ (self._means(evidence) @ (self.theta_ / self.scale_)))
 
     def contributions(self, evidence: Evidence) -> tuple[list[str], FloatArray]:
         """What each expert adds to the log trust of every class.
@@ -213,29 +214,37 @@ class PoolAggregator(Aggregator):
 
     def _tensor(self, evidence: Evidence) -> FloatArray:
         """Evidence of all experts, shape (n, C, E)."""
-        k, n_metrics, n_said = max(self.counts_), len(evidence.distances), 1 + len(evidence.opinions)
-        places, divisors = _experts(tuple(self.counts_), n_metrics, n_said)
-        # All logarithms at once: of the classifier and the second opinions, then of the distances in each metric.
-        logs = np.empty((*evidence.proba.shape, n_said + n_metrics * k))
-        near = [logs[:, :, first : first + k] for first in range(n_said, logs.shape[2], k)]
+        return self._logs(evidence) @ self._means(evidence)
+
+    def _logs(self, evidence: Evidence) -> FloatArray:
+        """All logarithms at once: of the classifier and the second opinions, then of the distances in each metric."""
+        k, n_said = max(self.counts_), 1 + len(evidence.opinions)
+        logs = np.empty((*evidence.proba.shape, n_said + len(evidence.distances) * k))
         np.add(evidence.proba, self.floor_, out=logs[:, :, 0])
         for place, opinion in enumerate(evidence.opinions.values(), start=1):
             np.add(opinion.proba, opinion.floor, out=logs[:, :, place])
-        for part, (metric, distances) in zip(near, evidence.distances.items(), strict=True):
+        for first, (metric, distances) in zip(
+            range(n_said, logs.shape[2], k), evidence.distances.items(), strict=True
+        ):
             scale = self.scales_[metric]
-            np.add(scale.filled(distances)[:, :, :k], scale.offset, out=part)
-        np.log(logs, out=logs)
-        for part in near:
-            np.add.accumulate(part, axis=2, out=part)
-        return np.asarray(logs.take(places, axis=2) / divisors)
+            np.add(scale.filled(distances)[:, :, :k], scale.offset, out=logs[:, :, first : first + k])
+        return np.log(logs, out=logs)
+
+    def _means(self, evidence: Evidence) -> FloatArray:
+        return _means(tuple(self.counts_), len(evidence.distances), 1 + len(evidence.opinions))
 
 
 @cache
-def _experts(counts: tuple[int, ...], n_metrics: int, n_said: int) -> tuple[IntArray, FloatArray]:
-    """For each expert, which sum of logarithms it is, and by what it is divided.
+def _means(counts: tuple[int, ...], n_metrics: int, n_said: int) -> FloatArray:
+    """Which logarithms each expert takes the mean of, and with which sign, shape (n_logs, E).
 
-    Of `n_said` probabilities the logarithms come first; then, for each metric, the sums over ever more neighbors.
+    Logarithms are of `n_said` probabilities, those of the classifier first, then of the distances in each metric.
+    Experts are the classifier, neighbors by metric and count, for whom near is likely, and the second opinions.
     """
-    near = [n_said + metric * max(counts) + k - 1 for metric in range(n_metrics) for k in counts]
-    divisors = [1.0, *[-float(k) for k in counts] * n_metrics, *[1.0] * (n_said - 1)]
-    return np.array([0, *near, *range(1, n_said)]), np.array(divisors)
+    near = np.array([np.where(np.arange(max(counts)) < k, -1.0 / k, 0.0) for k in counts]).T
+    n_near = n_metrics * len(counts)
+    means = np.zeros((n_said + n_metrics * len(near), n_said + n_near))
+    means[0, 0] = 1.0
+    means[n_said:, 1 : 1 + n_near] = np.kron(np.eye(n_metrics), near)
+    means[1:n_said, 1 + n_near :] = np.eye(n_said - 1)
+    return means
