@@ -10,12 +10,11 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg._validation import check_choice
 from neighboragg.aggregators import Opinion
-from neighboragg.crossfit import cross_fit, fit_out_of_bag, spread_columns
+from neighboragg.crossfit import fit_out_of_bag, spread_columns
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData
 from neighboragg.methods._kernel_ridge import KernelRidge, LinearMap, fit_kernel_ridge, learn_gradient_map
@@ -48,6 +47,8 @@ NAMES = EFFORTS["best"].opinions
 SMOOTH_WIDTHS, SMOOTH_LANDMARKS = (0.3, 0.5, 0.8), 700
 # Of its columns, what a boosted tree may split on, so that ensembles of them differ.
 SOME_COLUMNS = 1 / 3
+# Parts of the judged rows, each of which is judged by a fit on all other rows.
+N_PARTS = 5
 # Votes of exactly zero are common in a forest, and a kernel may answer less than that: neither must veto a class.
 # Boosting is smooth.
 KERNEL_FLOOR, VOTE_FLOOR, SMOOTH_FLOOR = 2e-2, 1e-2, 1e-4
@@ -240,7 +241,7 @@ def fit_second_opinion(
     """Fit one classifier; return it with its out-of-sample opinion on those of the validation rows that are judged.
 
     In the end all are fitted on training and validation rows. Kernels are asked without the row, bagged ensembles out
-    of bag, any other classifier out of fold: about half of the judged rows after a fit on all rows but these. So what
+    of bag, any other classifier out of fold: about each fifth of the judged rows after a fit on all other rows. So what
     it says of them was learned from nearly as many rows as what it will say of new ones, and deserves the same weight.
     """
     if learns_a_map(estimator):
@@ -297,14 +298,14 @@ def _fit_held_out(
 ) -> tuple[ClassifierOpinion, Opinion]:
     X, codes = data.all_rows()
     opinion = ClassifierOpinion(name, _fitted(estimator, X, codes), SMOOTH_FLOOR, data.n_classes)
-    if data.shared:
-        return opinion, Opinion(_out_of_fold(estimator, data)[judged], SMOOTH_FLOOR)
-    at, proba = len(data.X) + judged, np.empty((len(judged), data.n_classes))
+    at = judged + len(X) - len(data.X_val)
+    proba = np.full((len(judged), data.n_classes), 1.0 / data.n_classes)
     order = np.random.default_rng(0).permutation(len(judged))
-    for half in filter(len, (order[::2], order[1::2])):
-        others = np.setdiff1d(np.arange(len(X)), at[half])
-        without = replace(opinion, estimator=_fitted(clone(estimator), X[others], codes[others]))
-        proba[half] = without.ask(X[at[half]]).proba
+    for part in (order[start::N_PARTS] for start in range(N_PARTS)):
+        others = np.setdiff1d(np.arange(len(X)), at[part])
+        if len(part) and len(others):
+            without = replace(opinion, estimator=_fitted(clone(estimator), X[others], codes[others]))
+            proba[part] = without.ask(X[at[part]]).proba
     return opinion, Opinion(proba, SMOOTH_FLOOR)
 
 
@@ -319,17 +320,6 @@ def _fit_out_of_bag(
     X, codes = data.all_rows()
     votes = fit_out_of_bag(estimator, _limited(X), codes, data.n_classes).proba[-len(data.X_val) :]
     return ClassifierOpinion(name, estimator, VOTE_FLOOR, data.n_classes), Opinion(votes[judged], VOTE_FLOOR)
-
-
-def _out_of_fold(estimator: Any, data: FitData) -> FloatArray:
-    if len(data.X) == 1:
-        return np.full((1, data.n_classes), 1.0 / data.n_classes)
-    counts = np.bincount(data.codes)
-    rare = counts[counts > 0].min() < 5
-    folds = (KFold if rare else StratifiedKFold)(min(5, len(data.X)), shuffle=True, random_state=0)
-    rows, classes = _limited(data.X), np.arange(data.n_classes)
-    splits = folds.split(rows, data.codes)
-    return cross_fit(lambda n: clone(estimator), rows.__getitem__, data.codes, classes, splits).proba
 
 
 def _fitted(estimator: Any, X: FloatArray, codes: IntArray) -> Any:
