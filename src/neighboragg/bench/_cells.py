@@ -20,7 +20,7 @@ from neighboragg.metrics import trust_metrics
 __all__ = ["Cell", "fitted_base", "make_cell", "score_entrants"]
 
 # More than any table shows.
-DIGITS = 8
+DIGITS = 6
 
 
 @dataclass(frozen=True)
