@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg._validation import check_choice
 from neighboragg.aggregators import Opinion
-from neighboragg.crossfit import fit_out_of_bag, spread_columns
+from neighboragg.crossfit import cross_fit, fit_out_of_bag, spread_columns
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData
 from neighboragg.methods._kernel_ridge import KernelRidge, LinearMap, fit_kernel_ridge, learn_gradient_map
@@ -229,7 +229,7 @@ class Boosting(OwnOpinion):
             boosted = HistGradientBoostingClassifier(
                 early_stopping=False, max_features=max_features, random_state=self.seed
             )
-            member, opinion = _fit_held_out(name, boosted, _with_columns(data, columns), judged)
+            member, opinion = _fit_out_of_fold(name, boosted, _with_columns(data, columns), judged)
             members.append((member, columns))
             said.append(opinion)
         return AverageOpinion(name, tuple(members)), _mean_opinion(said)
@@ -246,7 +246,7 @@ def fit_second_opinion(
     """
     if learns_a_map(estimator):
         return estimator.fit(name, data, judged)
-    fit = _fit_out_of_bag if _votes_out_of_bag(estimator) else _fit_held_out
+    fit = _fit_out_of_bag if _votes_out_of_bag(estimator) else _fit_out_of_fold
     return fit(name, estimator, data, judged)
 
 
@@ -293,20 +293,17 @@ def _fit_kernel(name: str, data: FitData, judged: IntArray, **settings: Any) -> 
     return KernelOpinion(name, model, codes), Opinion(proba, KERNEL_FLOOR)
 
 
-def _fit_held_out(
+def _fit_out_of_fold(
     name: str, estimator: Any, data: FitData, judged: IntArray
 ) -> tuple[ClassifierOpinion, Opinion]:
     X, codes = data.all_rows()
-    opinion = ClassifierOpinion(name, _fitted(estimator, X, codes), SMOOTH_FLOOR, data.n_classes)
-    at = judged + len(X) - len(data.X_val)
-    proba = np.full((len(judged), data.n_classes), 1.0 / data.n_classes)
-    order = np.random.default_rng(0).permutation(len(judged))
-    for part in (order[start::N_PARTS] for start in range(N_PARTS)):
-        others = np.setdiff1d(np.arange(len(X)), at[part])
-        if len(part) and len(others):
-            without = replace(opinion, estimator=_fitted(clone(estimator), X[others], codes[others]))
-            proba[part] = without.ask(X[at[part]]).proba
-    return opinion, Opinion(proba, SMOOTH_FLOOR)
+    at, rows = judged + len(X) - len(data.X_val), _limited(X)
+    dealt = np.random.default_rng(0).permutation(at)
+    parts = [dealt[start::N_PARTS] for start in range(min(N_PARTS, len(dealt)))]
+    splits = ((np.setdiff1d(np.arange(len(X)), part), part) for part in parts)
+    said = cross_fit(lambda n: clone(estimator), rows.__getitem__, codes, np.arange(data.n_classes), splits)
+    fitted = ClassifierOpinion(name, _fitted(estimator, rows, codes), SMOOTH_FLOOR, data.n_classes)
+    return fitted, Opinion(said.proba[at], SMOOTH_FLOOR)
 
 
 def _votes_out_of_bag(estimator: Any) -> bool:
@@ -326,7 +323,7 @@ def _fitted(estimator: Any, X: FloatArray, codes: IntArray) -> Any:
     """The classifier fitted, or a constant one where there is a single class, which most refuse to learn."""
     if (codes == codes[0]).all():
         estimator = DummyClassifier()
-    return estimator.fit(_limited(X), codes)
+    return estimator.fit(X, codes)
 
 
 def _limited(X: FloatArray) -> FloatArray:
