@@ -92,7 +92,6 @@ def parts(name: str, X: Any, y: Any) -> list[dict[str, Any]]:
         ("whole", {}),
         ("without the learned metric", {"learned_metric": False}),
         ("without second opinions", {"effort": "fast"}),
-        ("with all second opinions", {"effort": "best"}),
     ):
         seconds, _ = cpu_seconds(
             lambda params=params: NeighborAgg(**params).fit(

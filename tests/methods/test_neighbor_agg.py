@@ -366,7 +366,11 @@ PARAMETERS = [
     (
         {"second_opinions": [LogisticRegression(), 7]},
         "Second opinion 1 of NeighborAgg must be a classifier with predict_proba, or one of 'kernel', "
-        "'smooth kernel', 'forest', 'extra trees', 'boosting'. Got 7 instead.",
+        "'smooth kernel', 'forest', 'extra trees', 'boosting', 'shallow boosting'. Got 7 instead.",
+    ),
+    (
+        {"verbose": -1},
+        "The 'verbose' parameter of NeighborAgg must be an int >= 0. Got -1 instead.",
     ),
     (
         {"second_opinions": ["forest", "forest"]},

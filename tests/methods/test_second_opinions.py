@@ -1,5 +1,6 @@
 """Second opinions are honest: never asked about rows they were fitted to."""
 
+import re
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from neighboragg._progress import telling
 from neighboragg.aggregators import PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods import NeighborAgg
@@ -179,8 +181,11 @@ class TestBoosting:
         "proba_val": P[160:],
     }
 
-    def test_is_the_mean_of_three(self):
-        method, _ = opinion_of("boosting")
+    @pytest.mark.parametrize(
+        ("name", "trees"), [("boosting", [(31, 20), (31, 5)]), ("shallow boosting", [(7, 5)])]
+    )
+    def test_is_the_mean_of_three_views_for_each_size_of_trees(self, name, trees):
+        method, _ = opinion_of(name)
         (opinion,) = method.opinions_
         members = [
             member.ask(rows if axes is None else np.c_[rows, rows @ axes]).proba
@@ -188,8 +193,33 @@ class TestBoosting:
             for member, axes in opinion.members
         ]
         np.testing.assert_allclose(opinion.ask(X[:50]).proba, np.mean(members, axis=0))
-        assert [axes is None for _, axes in opinion.members] == [True, True, False]
+        n = len(trees)
+        assert [axes is None for _, axes in opinion.members] == [True] * 2 * n + [False] * n
+        sizes = [
+            (member.estimator.max_leaf_nodes, member.estimator.min_samples_leaf)
+            for member, _ in opinion.members
+        ]
+        assert sizes == trees * 3
         assert (members[0] != members[1]).any()
+
+    @pytest.mark.slow
+    def test_small_trees_for_noise_and_large_ones_for_detail(self):
+        rng = np.random.default_rng(5)
+        rows = rng.normal(size=(2500, 3))
+        noise = (1.5 * rows[:, 0] + rows[:, 1] + rng.logistic(size=2500) > 0).astype(int)
+        chess = np.floor(1.5 * rows[:, :2]).astype(int).sum(axis=1) % 2
+        fit, val, new = np.split(np.arange(2500), [800, 1000])
+        better = []
+        for labels in (noise, chess):
+            method = NeighborAgg(second_opinions=["boosting", "shallow boosting"], n_neighbors=2)
+            held_out = {"X_val": rows[val], "y_val": labels[val], "proba_val": np.full((len(val), 2), 0.5)}
+            method.fit(rows[fit], labels[fit], **held_out)
+            said = {opinion.name: opinion.ask(rows[new]).proba for opinion in method.opinions_}
+            skill = {
+                name: np.log(proba[np.arange(len(new)), labels[new]]).mean() for name, proba in said.items()
+            }
+            better.append(max(skill, key=skill.__getitem__))
+        assert better == ["shallow boosting", "boosting"]
 
     @pytest.mark.slow
     @pytest.mark.parametrize("shared", [True, False])
@@ -221,7 +251,7 @@ class TestBoosting:
             ).mean()
             for member, axes in opinion.members
         ]
-        assert right[2] > max(right[:2]) + 0.05
+        assert min(right[4:]) > max(right[:4]) + 0.05
 
     @pytest.mark.parametrize("columns", [slice(0, 1), slice(0, 4)], ids=["one column", "one class"])
     def test_nothing_to_learn_axes_from(self, columns):
@@ -230,6 +260,33 @@ class TestBoosting:
         method.fit(rows, labels, proba_val=P[:60], classes=[0, 1, 2])
         assert np.isfinite(method.predict_trust(rows, P[:60])).all()
         assert all(axes is None for _, axes in method.opinions_[0].members)
+
+
+class TestProgress:
+    def test_verbose(self, capsys):
+        method = NeighborAgg(
+            Spy(), second_opinions=["kernel", LogisticRegression()], n_neighbors=2, verbose=1
+        )
+        loud = method.fit(X, y, proba_val=P).predict_trust(X, P)
+        steps = [re.sub(r" [0-9.]+ s$", "", line) for line in capsys.readouterr().out.splitlines()]
+        assert steps == [
+            "[NeighborAgg] Learning the metric ...",
+            "[NeighborAgg] Asking second opinion 1 of 2, kernel ...",
+            "[NeighborAgg] Asking second opinion 2 of 2, LogisticRegression #2 ...",
+            f"[NeighborAgg] Weighing experts by {len(method.aggregator_.seen_[1])} validation rows ...",
+        ]
+        silent = method.set_params(verbose=0).fit(X, y, proba_val=P).predict_trust(X, P)
+        assert capsys.readouterr().out == ""
+        np.testing.assert_array_equal(silent, loud)
+
+    def test_steps_are_told_before_they_are_done(self):
+        """Else a bar that waits for more than this would be full too early."""
+        told = []
+        with telling(lambda *message: told.append(message)):
+            NeighborAgg(second_opinions=[LogisticRegression()], n_neighbors=2).fit(X, y, proba_val=P)
+        opinion = "Asking second opinion 1 of 1, LogisticRegression #1"
+        parts = [(done, total) for stage, done, total in told if stage == opinion]
+        assert parts == [(0, 0), (1, 3), (2, 3), (3, 3)]
 
 
 def test_neighbors_at_best_effort():
@@ -250,7 +307,7 @@ def test_not_a_classifier_with_probabilities():
         opinion_of(RidgeClassifier())
     assert str(caught.value) == (
         "Second opinion 0 of NeighborAgg must be a classifier with predict_proba, or one of 'kernel', 'smooth "
-        "kernel', 'forest', 'extra trees', 'boosting'. Got RidgeClassifier() instead."
+        "kernel', 'forest', 'extra trees', 'boosting', 'shallow boosting'. Got RidgeClassifier() instead."
     )
 
 

@@ -1,12 +1,16 @@
 """NeighborAgg: trust from class-wise neighbors and the classifier's probabilities."""
 
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from neighboragg._progress import announce
 from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_choice, check_fitted, check_integer, check_real
@@ -51,11 +55,12 @@ class NeighborAgg(ReferenceSearch):
     effort : {"fast", "balanced", "best"}, default="balanced"
         Computation that goes into second opinions of ours, which join the pool. "fast": none. "balanced": a kernel
         classifier, for half the cost of the rest again. "best": a kernel classifier with twice the landmarks, another
-        in the learned metric, a random forest, extremely randomized trees, three gradient boostings in the mean, and 50
-        neighbors per class, for many times the cost.
+        in the learned metric, a random forest, extremely randomized trees, gradient boosting of large and of small
+        trees, and 50 neighbors per class, for many times the cost.
     second_opinions : "auto", None or list, default="auto"
         Whose log-probabilities join the pool. "auto": those that `effort` stands for. A list takes their place: of
-        classifiers, and of "kernel", "smooth kernel", "forest", "extra trees" and "boosting". None: nobody's.
+        classifiers, and of "kernel", "smooth kernel", "forest", "extra trees", "boosting" and "shallow boosting". None:
+        nobody's.
     density_filter : float, default=0.0
         Share of each class to drop from the reference rows, those with the largest distance to their 10th
         neighbor in the class.
@@ -84,6 +89,8 @@ class NeighborAgg(ReferenceSearch):
         `recall_` what it does find.
     random_state : int, RandomState instance or None, default=0
         Seeds the learned metric, the network and automatic second opinions.
+    verbose : int, default=0
+        If positive, fit reports its steps and their seconds; at best effort it takes minutes.
 
     Attributes
     ----------
@@ -153,6 +160,7 @@ class NeighborAgg(ReferenceSearch):
         algorithm: str = "exact",
         recall: float = 0.99,
         random_state: Any = 0,
+        verbose: int = 0,
     ) -> None:
         self.aggregator = aggregator
         self.n_neighbors = n_neighbors
@@ -169,6 +177,7 @@ class NeighborAgg(ReferenceSearch):
         self.algorithm = algorithm
         self.recall = recall
         self.random_state = random_state
+        self.verbose = verbose
 
     def kneighbors(
         self, X: ArrayLike, n_neighbors: int | None = None, *, view: str | None = None
@@ -317,6 +326,7 @@ class NeighborAgg(ReferenceSearch):
     def _fit(self, data: FitData) -> None:
         owner = type(self).__name__
         self.aggregator_ = self._resolve_aggregator()
+        check_integer(self.verbose, "verbose", owner, minimum=0)
         share = check_real(self.density_filter, "density_filter", owner, low=0, high=1, closed="left")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if share and data.streamed:
@@ -332,9 +342,13 @@ class NeighborAgg(ReferenceSearch):
             learns_a_map(opinion) for _, opinion in opinions
         )
         judged = self._judged_rows(data, seed, mapped)
-        self.components_ = self._learn_components(data, judged, seed)
+        with self._reported("Learning the metric"):
+            self.components_ = self._learn_components(data, judged, seed)
         exclude = self._index_reference(data, np.flatnonzero(keep), self._resolve_n_neighbors())[judged]
-        fitted = [fit_second_opinion(name, estimator, data, judged) for name, estimator in opinions]
+        fitted = []
+        for number, (name, estimator) in enumerate(opinions, start=1):
+            with self._reported(f"Asking second opinion {number} of {len(opinions)}, {name}"):
+                fitted.append(fit_second_opinion(name, estimator, data, judged))
         self.opinions_ = [opinion for opinion, _ in fitted]
         strange, shares = np.empty(len(judged)), data.class_shares()
 
@@ -346,13 +360,26 @@ class NeighborAgg(ReferenceSearch):
             return Evidence(data.proba_val[rows], distances, said, self._leading(), shares)
 
         parts = list(self._parts(len(judged), HELD_ELEMENTS))
-        if len(parts) == 1:  # found once and kept
-            held = evidence_of(parts[0])
-            self.aggregator_.fit(held, data.codes_val[judged])
-        else:  # found again whenever they are needed
-            parts = list(self._parts(len(judged), SCORING_ELEMENTS))
-            self.aggregator_.fit_parts(lambda: map(evidence_of, parts), data.codes_val[judged])
+        with self._reported(f"Weighing experts by {len(judged):,} validation rows"):
+            if len(parts) == 1:  # found once and kept
+                held = evidence_of(parts[0])
+                self.aggregator_.fit(held, data.codes_val[judged])
+            else:  # found again whenever they are needed
+                parts = list(self._parts(len(judged), SCORING_ELEMENTS))
+                self.aggregator_.fit_parts(lambda: map(evidence_of, parts), data.codes_val[judged])
         self.familiarity_ = Familiarity(strange, data.proba_val[judged].argmax(axis=1), data.n_classes)
+
+    @contextmanager
+    def _reported(self, step: str) -> Iterator[None]:
+        """Say what begins, and how long it took: at once, since the next step may take minutes."""
+        announce(step)
+        start = time.perf_counter()
+        if self.verbose:
+            sys.stdout.write(f"[{type(self).__name__}] {step} ... ")
+            sys.stdout.flush()
+        yield
+        if self.verbose:
+            sys.stdout.write(f"{time.perf_counter() - start:.1f} s\n")
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         return self._trust_without(X, proba, None)

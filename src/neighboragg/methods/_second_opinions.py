@@ -11,6 +11,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
+from neighboragg._progress import expect
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg._validation import check_choice
 from neighboragg.aggregators import Opinion
@@ -39,7 +40,9 @@ EFFORTS = {
     "fast": Effort(()),
     "balanced": Effort((KERNEL,)),
     "best": Effort(
-        (KERNEL, "smooth kernel", "forest", "extra trees", "boosting"), n_landmarks=1000, n_neighbors=50
+        (KERNEL, "smooth kernel", "forest", "extra trees", "boosting", "shallow boosting"),
+        n_landmarks=1000,
+        n_neighbors=50,
     ),
 }
 NAMES = EFFORTS["best"].opinions
@@ -47,8 +50,11 @@ NAMES = EFFORTS["best"].opinions
 SMOOTH_WIDTHS, SMOOTH_LANDMARKS = (0.3, 0.5, 0.8), 700
 # Of its columns, what a boosted tree may split on, so that ensembles of them differ.
 SOME_COLUMNS = 1 / 3
+# Most leaves of a boosted tree, and fewest rows of a leaf. Large trees learn too much of a few thousand rows by heart,
+# small ones too little of many; leaves of few rows help where a rare value of a column tells the class.
+LARGE_TREES, SMALL_TREES = ((31, 20), (31, 5)), ((7, 5),)
 # Parts of the judged rows, each of which is judged by a fit on all other rows.
-N_PARTS = 5
+N_PARTS = 3
 # Votes of exactly zero are common in a forest, and a kernel may answer less than that: neither must veto a class.
 # Boosting is smooth.
 KERNEL_FLOOR, VOTE_FLOOR, SMOOTH_FLOOR = 2e-2, 1e-2, 1e-4
@@ -134,7 +140,8 @@ def resolve_opinions(
         "smooth kernel": SmoothKernel(random_state),
         "forest": RandomForestClassifier(random_state=random_state, n_jobs=n_jobs),
         "extra trees": ExtraTreesClassifier(bootstrap=True, random_state=random_state, n_jobs=n_jobs),
-        "boosting": Boosting(random_state),
+        "boosting": Boosting(LARGE_TREES, random_state),
+        "shallow boosting": Boosting(SMALL_TREES, random_state),
     }
     named: list[tuple[str, Any]] = []
     for position, wanted in enumerate(second_opinions or ()):
@@ -216,8 +223,9 @@ class SmoothKernel(OwnOpinion):
 
 @dataclass(frozen=True)
 class Boosting(OwnOpinion):
-    """Three boosted ensembles: of all columns, of some at each split, and of some of these and the learned axes."""
+    """Boosted ensembles of trees of each size: of all columns, of some at each split, of some and the learned axes."""
 
+    trees: tuple[tuple[int, int], ...]
     seed: int
 
     def fit(self, name: str, data: FitData, judged: IntArray) -> tuple[AverageOpinion, Opinion]:
@@ -226,13 +234,24 @@ class Boosting(OwnOpinion):
         members: list[tuple[ClassifierOpinion, FloatArray | None]] = []
         said: list[Opinion] = []
         for max_features, columns in ((1.0, None), (SOME_COLUMNS, None), (SOME_COLUMNS, axes)):
-            boosted = HistGradientBoostingClassifier(
-                early_stopping=False, max_features=max_features, random_state=self.seed
-            )
-            member, opinion = _fit_out_of_fold(name, boosted, _with_columns(data, columns), judged)
-            members.append((member, columns))
-            said.append(opinion)
+            rows = _with_columns(data, columns)
+            for boosted in self._unfitted(max_features):
+                member, opinion = _fit_out_of_fold(name, boosted, rows, judged)
+                members.append((member, columns))
+                said.append(opinion)
         return AverageOpinion(name, tuple(members)), _mean_opinion(said)
+
+    def _unfitted(self, max_features: float) -> list[HistGradientBoostingClassifier]:
+        return [
+            HistGradientBoostingClassifier(
+                early_stopping=False,
+                max_leaf_nodes=most_leaves,
+                min_samples_leaf=fewest_rows,
+                max_features=max_features,
+                random_state=self.seed,
+            )
+            for most_leaves, fewest_rows in self.trees
+        ]
 
 
 def fit_second_opinion(
@@ -241,7 +260,7 @@ def fit_second_opinion(
     """Fit one classifier; return it with its out-of-sample opinion on those of the validation rows that are judged.
 
     In the end all are fitted on training and validation rows. Kernels are asked without the row, bagged ensembles out
-    of bag, any other classifier out of fold: about each fifth of the judged rows after a fit on all other rows. So what
+    of bag, any other classifier out of fold: about each third of the judged rows after a fit on all other rows. So what
     it says of them was learned from nearly as many rows as what it will say of new ones, and deserves the same weight.
     """
     if learns_a_map(estimator):
@@ -301,6 +320,7 @@ def _fit_out_of_fold(
     dealt = np.random.default_rng(0).permutation(at)
     parts = [dealt[start::N_PARTS] for start in range(min(N_PARTS, len(dealt)))]
     splits = ((np.setdiff1d(np.arange(len(X)), part), part) for part in parts)
+    expect(len(parts))
     said = cross_fit(lambda n: clone(estimator), rows.__getitem__, codes, np.arange(data.n_classes), splits)
     fitted = ClassifierOpinion(name, _fitted(estimator, rows, codes), SMOOTH_FLOOR, data.n_classes)
     return fitted, Opinion(said.proba[at], SMOOTH_FLOOR)
