@@ -18,7 +18,11 @@ class _Run:
     total: int = 0
 
     def tell(self) -> None:
-        self.listener(self.stage, min(self.done, self.total), self.total)
+        token = _run.set(None)  # what a listener does itself, such as to fit a model, is not part of the run
+        try:
+            self.listener(self.stage, min(self.done, self.total), self.total)
+        finally:
+            _run.reset(token)
 
 
 _run: ContextVar[_Run | None] = ContextVar("run", default=None)

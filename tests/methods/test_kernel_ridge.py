@@ -22,7 +22,7 @@ X = RNG.normal(size=(90, 3))
 CODES = (X[:, 0] + 0.3 * RNG.normal(size=90) > 0).astype(int) + (X[:, 1] > 1)
 JUDGED = np.arange(60, 90)
 NOBODY = np.full(90, -1)
-OPINIONS = ["kernel", "smooth kernel", "forest", "extra trees", "boosting", "shallow boosting"]
+OPINIONS = ["kernel", "smooth kernel", "forest", "extra trees", "boosting"]
 
 
 def fit(n_landmarks=90, X=X, codes=CODES):

@@ -182,10 +182,16 @@ class TestBoosting:
     }
 
     @pytest.mark.parametrize(
-        ("name", "trees"), [("boosting", [(31, 20), (31, 5)]), ("shallow boosting", [(7, 5)])]
+        ("name", "n_classes", "trees"),
+        [
+            ("boosting", 2, [(31, 20), (31, 5)]),
+            ("boosting", 3, [(31, 20)]),
+            ("shallow boosting", 2, [(7, 5)]),
+            ("shallow boosting", 3, [(7, 5)]),
+        ],
     )
-    def test_is_the_mean_of_three_views_for_each_size_of_trees(self, name, trees):
-        method, _ = opinion_of(name)
+    def test_is_the_mean_of_three_views_for_each_size_of_trees(self, name, n_classes, trees):
+        method, _ = opinion_of(name, X=X, y=y % n_classes, proba_val=np.full((240, n_classes), 1 / n_classes))
         (opinion,) = method.opinions_
         members = [
             member.ask(rows if axes is None else np.c_[rows, rows @ axes]).proba
@@ -251,7 +257,7 @@ class TestBoosting:
             ).mean()
             for member, axes in opinion.members
         ]
-        assert min(right[4:]) > max(right[:4]) + 0.05
+        assert min(right[4:]) > max(right[:4]) + 0.05  # two sizes of trees in each of three views
 
     @pytest.mark.parametrize("columns", [slice(0, 1), slice(0, 4)], ids=["one column", "one class"])
     def test_nothing_to_learn_axes_from(self, columns):
@@ -286,7 +292,30 @@ class TestProgress:
             NeighborAgg(second_opinions=[LogisticRegression()], n_neighbors=2).fit(X, y, proba_val=P)
         opinion = "Asking second opinion 1 of 1, LogisticRegression #1"
         parts = [(done, total) for stage, done, total in told if stage == opinion]
-        assert parts == [(0, 0), (1, 3), (2, 3), (3, 3)]
+        assert parts == [(0, 0), *((done, 5) for done in range(1, 6))]
+
+    def test_what_a_listener_does_is_not_told(self):
+        heard = []
+
+        def fits_itself(*message):
+            heard.append(message)
+            NeighborAgg(n_neighbors=2).fit(X[:30], y[:30], proba_val=P[:30])
+
+        with telling(fits_itself):
+            NeighborAgg(second_opinions=None, n_neighbors=2).fit(X, y, proba_val=P)
+        assert [stage.split(" by ")[0] for stage, _, _ in heard] == [
+            "Learning the metric",
+            "Weighing experts",
+        ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_small_trees_join_where_there_are_two_classes(n_classes):
+    even = np.full((90, n_classes), 1 / n_classes)
+    method = NeighborAgg(effort="best").fit(X[:90], y[:90] % n_classes, proba_val=even)
+    names = [opinion.name for opinion in method.opinions_]
+    assert names[-1] == ("shallow boosting" if n_classes == 2 else "boosting")
 
 
 def test_neighbors_at_best_effort():

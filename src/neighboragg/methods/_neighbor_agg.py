@@ -55,8 +55,8 @@ class NeighborAgg(ReferenceSearch):
     effort : {"fast", "balanced", "best"}, default="balanced"
         Computation that goes into second opinions of ours, which join the pool. "fast": none. "balanced": a kernel
         classifier, for half the cost of the rest again. "best": a kernel classifier with twice the landmarks, another
-        in the learned metric, a random forest, extremely randomized trees, gradient boosting of large and of small
-        trees, and 50 neighbors per class, for many times the cost.
+        in the learned metric, a random forest, extremely randomized trees, gradient boosting (of two classes: of
+        large and of small trees), and 50 neighbors per class, for many times the cost.
     second_opinions : "auto", None or list, default="auto"
         Whose log-probabilities join the pool. "auto": those that `effort` stands for. A list takes their place: of
         classifiers, and of "kernel", "smooth kernel", "forest", "extra trees", "boosting" and "shallow boosting". None:
@@ -335,7 +335,11 @@ class NeighborAgg(ReferenceSearch):
             )
         keep = dense_rows(data.X, data.codes, share=share, n_jobs=self.n_jobs)
         opinions = resolve_opinions(
-            self.second_opinions, effort=self.effort, random_state=seed, n_jobs=self.n_jobs
+            self.second_opinions,
+            effort=self.effort,
+            n_classes=data.n_classes,
+            random_state=seed,
+            n_jobs=self.n_jobs,
         )
         opinions = opinions if self.aggregator_.uses_opinions else []
         mapped = bool(self._views_with_a_metric(data)) or any(

@@ -34,13 +34,13 @@ class Effort:
     n_neighbors: int | None = None
 
 
-KERNEL = "kernel"
+KERNEL, SHALLOW = "kernel", "shallow boosting"
 #: How much computation goes into second opinions.
 EFFORTS = {
     "fast": Effort(()),
     "balanced": Effort((KERNEL,)),
     "best": Effort(
-        (KERNEL, "smooth kernel", "forest", "extra trees", "boosting", "shallow boosting"),
+        (KERNEL, "smooth kernel", "forest", "extra trees", "boosting", SHALLOW),
         n_landmarks=1000,
         n_neighbors=50,
     ),
@@ -51,10 +51,11 @@ SMOOTH_WIDTHS, SMOOTH_LANDMARKS = (0.3, 0.5, 0.8), 700
 # Of its columns, what a boosted tree may split on, so that ensembles of them differ.
 SOME_COLUMNS = 1 / 3
 # Most leaves of a boosted tree, and fewest rows of a leaf. Large trees learn too much of a few thousand rows by heart,
-# small ones too little of many; leaves of few rows help where a rare value of a column tells the class.
+# small ones too little of many; leaves of few rows help where a rare value of a column tells the class. Each class has
+# trees of its own, so that with more than two only the first size is worth its cost.
 LARGE_TREES, SMALL_TREES = ((31, 20), (31, 5)), ((7, 5),)
 # Parts of the judged rows, each of which is judged by a fit on all other rows.
-N_PARTS = 3
+N_PARTS = 5
 # Votes of exactly zero are common in a forest, and a kernel may answer less than that: neither must veto a class.
 # Boosting is smooth.
 KERNEL_FLOOR, VOTE_FLOOR, SMOOTH_FLOOR = 2e-2, 1e-2, 1e-4
@@ -124,7 +125,12 @@ class AverageOpinion(Stored):
 
 
 def resolve_opinions(
-    second_opinions: str | Sequence[Any] | None, *, effort: str, random_state: int, n_jobs: int | None
+    second_opinions: str | Sequence[Any] | None,
+    *,
+    effort: str,
+    n_classes: int,
+    random_state: int,
+    n_jobs: int | None,
 ) -> list[tuple[str, Any]]:
     """Names, and unfitted estimators or settings of the kernel, that a user's choice stands for."""
     check_choice(effort, "effort", "NeighborAgg", choices=EFFORTS)
@@ -134,14 +140,14 @@ def resolve_opinions(
                 "The 'second_opinions' parameter of NeighborAgg must be 'auto', None or a list of classifiers and "
                 f"names. Got {second_opinions!r} instead.\nHint: a list of one is [{second_opinions!r}]."
             )
-        second_opinions = EFFORTS[effort].opinions
+        second_opinions = [name for name in EFFORTS[effort].opinions if n_classes <= 2 or name != SHALLOW]
     ours = {
         KERNEL: Kernel(EFFORTS[effort].n_landmarks, random_state),
         "smooth kernel": SmoothKernel(random_state),
         "forest": RandomForestClassifier(random_state=random_state, n_jobs=n_jobs),
         "extra trees": ExtraTreesClassifier(bootstrap=True, random_state=random_state, n_jobs=n_jobs),
-        "boosting": Boosting(LARGE_TREES, random_state),
-        "shallow boosting": Boosting(SMALL_TREES, random_state),
+        "boosting": Boosting(LARGE_TREES if n_classes <= 2 else LARGE_TREES[:1], random_state),
+        SHALLOW: Boosting(SMALL_TREES, random_state),
     }
     named: list[tuple[str, Any]] = []
     for position, wanted in enumerate(second_opinions or ()):
@@ -260,7 +266,7 @@ def fit_second_opinion(
     """Fit one classifier; return it with its out-of-sample opinion on those of the validation rows that are judged.
 
     In the end all are fitted on training and validation rows. Kernels are asked without the row, bagged ensembles out
-    of bag, any other classifier out of fold: about each third of the judged rows after a fit on all other rows. So what
+    of bag, any other classifier out of fold: about each fifth of the judged rows after a fit on all other rows. So what
     it says of them was learned from nearly as many rows as what it will say of new ones, and deserves the same weight.
     """
     if learns_a_map(estimator):
