@@ -311,7 +311,7 @@ def efforts() -> str:
     for effort, opinions, method in (
         ("fast", "none", FAST),
         ("balanced (default)", "kernel", DEFAULT),
-        ("best", "two kernels, forest, extra trees, three boostings; 50 neighbors", BEST),
+        ("best", "two kernels, forest, extra trees, boosting; 50 neighbors", BEST),
     ):
         ratios = cost.get(f"effort: {effort.split()[0]}")
         fit, score = (
