@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import clone
@@ -50,10 +50,19 @@ NAMES = EFFORTS["best"].opinions
 SMOOTH_WIDTHS, SMOOTH_LANDMARKS = (0.3, 0.5, 0.8), 700
 # Of its columns, what a boosted tree may split on, so that ensembles of them differ.
 SOME_COLUMNS = 1 / 3
-# Most leaves of a boosted tree, and fewest rows of a leaf. Large trees learn too much of a few thousand rows by heart,
-# small ones too little of many; leaves of few rows help where a rare value of a column tells the class. Each class has
-# trees of its own, so that with more than two only the first size is worth its cost.
-LARGE_TREES, SMALL_TREES = ((31, 20), (31, 5)), ((7, 5),)
+
+
+class TreeSize(NamedTuple):
+    """How large a boosted tree may become."""
+
+    max_leaf_nodes: int
+    min_samples_leaf: int
+
+
+# Large trees learn too much of a few thousand rows by heart, small ones too little of many; leaves of few rows help
+# where a rare value of a column tells the class. Each class has trees of its own: with more than two, only the first
+# size is worth its cost.
+USUAL_TREE, FINE_TREE, SMALL_TREE = TreeSize(31, 20), TreeSize(31, 5), TreeSize(7, 5)
 # Parts of the judged rows, each of which is judged by a fit on all other rows.
 N_PARTS = 5
 # Votes of exactly zero are common in a forest, and a kernel may answer less than that: neither must veto a class.
@@ -134,20 +143,21 @@ def resolve_opinions(
 ) -> list[tuple[str, Any]]:
     """Names, and unfitted estimators or settings of the kernel, that a user's choice stands for."""
     check_choice(effort, "effort", "NeighborAgg", choices=EFFORTS)
+    all_sizes = n_classes <= 2
     if isinstance(second_opinions, str):
         if second_opinions != "auto":
             raise InvalidParameterError(
                 "The 'second_opinions' parameter of NeighborAgg must be 'auto', None or a list of classifiers and "
                 f"names. Got {second_opinions!r} instead.\nHint: a list of one is [{second_opinions!r}]."
             )
-        second_opinions = [name for name in EFFORTS[effort].opinions if n_classes <= 2 or name != SHALLOW]
+        second_opinions = [name for name in EFFORTS[effort].opinions if all_sizes or name != SHALLOW]
     ours = {
         KERNEL: Kernel(EFFORTS[effort].n_landmarks, random_state),
         "smooth kernel": SmoothKernel(random_state),
         "forest": RandomForestClassifier(random_state=random_state, n_jobs=n_jobs),
         "extra trees": ExtraTreesClassifier(bootstrap=True, random_state=random_state, n_jobs=n_jobs),
-        "boosting": Boosting(LARGE_TREES if n_classes <= 2 else LARGE_TREES[:1], random_state),
-        SHALLOW: Boosting(SMALL_TREES, random_state),
+        "boosting": Boosting((USUAL_TREE, FINE_TREE) if all_sizes else (USUAL_TREE,), random_state),
+        SHALLOW: Boosting((SMALL_TREE,), random_state),
     }
     named: list[tuple[str, Any]] = []
     for position, wanted in enumerate(second_opinions or ()):
@@ -231,7 +241,7 @@ class SmoothKernel(OwnOpinion):
 class Boosting(OwnOpinion):
     """Boosted ensembles of trees of each size: of all columns, of some at each split, of some and the learned axes."""
 
-    trees: tuple[tuple[int, int], ...]
+    trees: tuple[TreeSize, ...]
     seed: int
 
     def fit(self, name: str, data: FitData, judged: IntArray) -> tuple[AverageOpinion, Opinion]:
@@ -250,13 +260,9 @@ class Boosting(OwnOpinion):
     def _unfitted(self, max_features: float) -> list[HistGradientBoostingClassifier]:
         return [
             HistGradientBoostingClassifier(
-                early_stopping=False,
-                max_leaf_nodes=most_leaves,
-                min_samples_leaf=fewest_rows,
-                max_features=max_features,
-                random_state=self.seed,
+                **size._asdict(), early_stopping=False, max_features=max_features, random_state=self.seed
             )
-            for most_leaves, fewest_rows in self.trees
+            for size in self.trees
         ]
 
 
