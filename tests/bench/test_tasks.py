@@ -11,6 +11,7 @@ from neighboragg.bench import ENTRANTS, ResultStore, _tasks, make_cell
 from neighboragg.bench._cells import score_entrants
 from neighboragg.bench._tasks import Task, run_tasks
 from neighboragg.datasets import paper_split
+from neighboragg.methods import RememberedOpinions
 
 METHODS = ("Confidence", "TrustScore", "Pool")
 
@@ -98,6 +99,32 @@ def test_processes_change_no_result(tmp_path, csv, monkeypatch):
         assert {key: other[key] for key in numbers} == pytest.approx(numbers, abs=1e-9)
         assert {**other, **numbers} == one
     assert comparable(ResultStore(together.path).rows) == comparable(together.rows)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_classifiers_share_the_second_opinions_of_a_split(tmp_path, csv, monkeypatch, n_jobs):
+    monkeypatch.setattr(_tasks, "_available_memory", lambda: math.inf)
+    tasks = [Task(str(csv), base, seed, ("Pool",), "kind") for base in ("LR", "RF") for seed in (0, 1)]
+    store = ResultStore(tmp_path / "together.jsonl")
+    progress = Progress()
+    run_tasks(tasks, store, n_jobs=n_jobs, progress=progress)
+    assert progress == [(done, 4) for done in range(5)]
+    expected = [row for task in tasks for row in task.rows()]
+    for row in expected:
+        cell = {key: row[key] for key in ("base", "seed")}
+        (found,) = (one for one in store.rows if one.items() >= cell.items())
+        assert {**found, "cpu_seconds": row["cpu_seconds"]} == row
+
+
+def test_what_was_not_fitted_again_counts_in_the_seconds(csv):
+    cell = make_cell(*_tasks._cached_matrix(str(csv), "kind"), "LR", 0)
+    with RememberedOpinions() as remembered:
+        list(score_entrants(cell, ["Pool"]))
+        remembered._entries = {
+            key: entry._replace(seconds=1000.0) for key, entry in remembered._entries.items()
+        }
+        (again,) = score_entrants(cell, ["Pool"])
+    assert 1000 <= again["cpu_seconds"] < 2000
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ class Aggregator(Savable, BaseEstimator, ABC):
     uses_opinions: ClassVar[bool] = False
     #: Whether validation rows serve as reference rows (each leaving itself out).
     indexes_validation: ClassVar[bool]
+    #: Whether rows may count differently in its fit.
+    weighs_rows: ClassVar[bool] = False
 
     @property
     def uses_neighbors(self) -> bool:

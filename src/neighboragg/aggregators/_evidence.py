@@ -34,15 +34,15 @@ class Evidence:
         Second opinions by name.
     leading : sequence of str, default=()
         The metric of each view of the rows that is expected to be best; empty stands for the last one.
-    class_shares : ndarray of shape (C,), default=None
-        Share of each class among all rows whose labels are known, where these rows are a sample of them.
+    weight : ndarray of shape (n,), default=None
+        How much each row counts in a fit; all the same by default.
     """
 
     proba: FloatArray
     distances: Mapping[str, FloatArray]
     opinions: Mapping[str, Opinion] = field(default_factory=lambda: MappingProxyType({}))
     leading: Sequence[str] = ()
-    class_shares: FloatArray | None = None
+    weight: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.proba)
@@ -61,8 +61,13 @@ class Evidence:
                 for name, opinion in first.opinions.items()
             },
             first.leading,
-            first.class_shares,
+            np.concatenate([part.row_weights for part in parts]),
         )
+
+    @property
+    def row_weights(self) -> FloatArray:
+        """How much each row counts."""
+        return np.ones(len(self)) if self.weight is None else self.weight
 
     @property
     def feature_distances(self) -> FloatArray:

@@ -9,7 +9,6 @@ import numpy as np
 from neighboragg._typing import BoolArray, FloatArray, IntArray
 from neighboragg._validation import check_integer, check_real
 from neighboragg.aggregators._base import Aggregator, softmax
-from neighboragg.aggregators._class_shares import share_weights
 from neighboragg.aggregators._distance_scale import DistanceScale, Reach, usual_counts
 from neighboragg.aggregators._evidence import Evidence
 from neighboragg.aggregators._pool_weights import centered, fit_pool, guard_weight
@@ -51,10 +50,9 @@ class PoolAggregator(Aggregator):
     Every expert is first calibrated by a temperature of its own. In these units the weights are drawn to a prior that
     adds up to little more than one: shares in proportion to 1 / loss² for the classifier, the neighbors in the
     leading metric of each view (a quarter for the nearest, the rest for the largest k) and each second opinion; nothing
-    for the neighbors in other metrics. Fitting is convex; only neighbors may have weights below zero. Where more labels
-    are known than those of the validation rows, rows are weighed so that classes have their shares among all labels;
-    where these differ by more than chance, rows count as they are. With the guard, θ ← aθ + (1−a)θ_temperature, where a
-    grows from 0 to 1 with the paired cross-validated log-likelihood gain over temperature scaling.
+    for the neighbors in other metrics. Fitting is convex; only neighbors may have weights below zero. Rows count as
+    much as the evidence says. With the guard, θ ← aθ + (1−a)θ_temperature, where a grows from 0 to 1 with the paired
+    cross-validated log-likelihood gain over temperature scaling.
 
     Examples
     --------
@@ -73,6 +71,7 @@ class PoolAggregator(Aggregator):
     uses_learned_metric: ClassVar[bool] = True
     uses_opinions: ClassVar[bool] = True
     indexes_validation: ClassVar[bool] = True
+    weighs_rows: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -114,20 +113,20 @@ class PoolAggregator(Aggregator):
         self : PoolAggregator
         """
         penalty = check_real(self.penalty, "penalty", type(self).__name__, low=0, high=np.inf)
-        smallest, reaches = 1.0, dict[str, list[Reach]]()
+        smallest, reaches, weights = 1.0, dict[str, list[Reach]](), []
         for evidence in parts():
             smallest = float(evidence.proba.min(initial=smallest, where=evidence.proba > 0))
             for metric, found in evidence.distances.items():
                 reaches.setdefault(metric, []).append(Reach.of(found))
+            weights.append(evidence.row_weights)
         self.floor_ = max(1e-6, 0.5 * smallest)
         self.scales_ = {metric: DistanceScale.of_reaches(found) for metric, found in reaches.items()}
         self.counts_ = self._counts(evidence.feature_distances.shape[2])
         self.expert_names_ = self._names(evidence)
         groups, alone = self._groups(evidence), self._one_of_a_kind(evidence)
-        shares = evidence.class_shares
         del evidence  # the last part, no longer needed
         tensor = self._centered_tensor(parts(), len(codes))
-        weight = None if shares is None else share_weights(codes, shares)
+        weight = np.concatenate(weights)
         pool = fit_pool(tensor, codes, groups, penalty=penalty, nonnegative=alone, sample_weight=weight)
         self.guard_weight_ = 1.0
         if self.guard:

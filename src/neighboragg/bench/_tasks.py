@@ -3,7 +3,7 @@
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -20,6 +20,7 @@ from neighboragg.bench._data import load_matrix
 from neighboragg.bench._machine import machine
 from neighboragg.bench._store import ResultStore
 from neighboragg.exceptions import TrustWarning
+from neighboragg.methods import RememberedOpinions
 
 __all__ = ["Computable", "Task", "file_digest", "run_tasks"]
 
@@ -48,6 +49,10 @@ class Task:
             "seed": self.seed,
             **dict(self.changes),
         }
+
+    def split(self) -> Hashable:
+        """The rows to learn from."""
+        return (self.set, self.label, self.seed)
 
     def limited_to(self, methods: Sequence[str]) -> "Task":
         """The same cell with only some of the methods."""
@@ -84,6 +89,9 @@ class Computable(Protocol):
     def cell(self) -> dict[str, Any]:
         """What identifies the cell in the results."""
 
+    def split(self) -> Hashable:
+        """The rows to learn from; tasks that have them in common share what does not depend on the classifier."""
+
     def limited_to(self, methods: Sequence[str]) -> "Computable":
         """The same cell with only some of the methods."""
 
@@ -98,7 +106,7 @@ def run_tasks(
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Compute what the store lacks; each finished cell is on disk before the next is reported.
+    """Compute what the store lacks, one split after the other; what is reported as finished is on disk.
 
     Parameters
     ----------
@@ -122,19 +130,36 @@ def run_tasks(
 
 def _computed(tasks: Sequence[Computable], n_jobs: int | None) -> Iterator[list[dict[str, Any]]]:
     """Rows of each task as they are finished."""
-    workers = _workers(n_jobs, len(tasks))
+    splits: dict[Hashable, list[Computable]] = {}
+    for task in tasks:
+        splits.setdefault(task.split(), []).append(task)
+    workers = _workers(n_jobs, len(splits))
     if workers <= 1:
-        for task in tasks:
-            yield compute(task)
+        for together in splits.values():
+            yield from computed_together(together)
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_single_thread) as pool:
-        futures = [pool.submit(compute, task) for task in tasks]
+        futures = [pool.submit(list_together, together) for together in splits.values()]
         for future in as_completed(futures):
-            yield future.result()
+            yield from future.result()
+
+
+def computed_together(tasks: Sequence[Computable]) -> Iterator[list[dict[str, Any]]]:
+    """Rows of each of the tasks of one split."""
+    remembered = RememberedOpinions()
+    for task in tasks:
+        with remembered:
+            rows = compute(task)
+        yield rows
+
+
+def list_together(tasks: Sequence[Computable]) -> list[list[dict[str, Any]]]:
+    """The same as a list; a function of the module, so that another process finds it."""
+    return list(computed_together(tasks))
 
 
 def compute(task: Computable) -> list[dict[str, Any]]:
-    """All rows of one task; a function of the module, so that another process finds it."""
+    """All rows of one task."""
     return task.rows()
 
 

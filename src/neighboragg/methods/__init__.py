@@ -17,6 +17,7 @@ from neighboragg.methods._probability_scores import (
     NegativeEntropy,
 )
 from neighboragg.methods._relative_mahalanobis import RelativeMahalanobis
+from neighboragg.methods._remembered_opinions import RememberedOpinions
 from neighboragg.methods._row_values import RowValues
 from neighboragg.methods._temperature import TemperatureScaling
 from neighboragg.methods._top_label import TopLabelCalibration
@@ -41,6 +42,7 @@ __all__ = [
     "NeighborAgg",
     "NeighborGCN",
     "RelativeMahalanobis",
+    "RememberedOpinions",
     "RowValues",
     "TemperatureScaling",
     "TopLabelCalibration",

@@ -58,14 +58,6 @@ class FitData:
             return self.X, self.codes
         return np.concatenate([self.X, self.X_val]), np.concatenate([self.codes, self.codes_val])
 
-    def class_shares(self) -> FloatArray | None:
-        """Share of each class among all labels; None where training rows vouch for themselves."""
-        if self.shared:
-            return None
-        codes = self.codes if self.streamed is None else self.streamed.codes
-        counts = np.bincount(np.concatenate([codes, self.codes_val]), minlength=self.n_classes)
-        return np.asarray(counts / counts.sum())
-
 
 class TrustMethod(Savable, BaseEstimator, ABC):
     """A score of how far each prediction of a frozen classifier can be trusted.

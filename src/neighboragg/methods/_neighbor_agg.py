@@ -14,13 +14,14 @@ from neighboragg._progress import announce
 from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
 from neighboragg._validation import check_choice, check_fitted, check_integer, check_real
-from neighboragg._views import columns_of, learned
+from neighboragg._views import columns_of
 from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, Opinion, PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData
 from neighboragg.methods._explanation import Explanation
 from neighboragg.methods._familiarity import Familiarity, discounted, strangeness
 from neighboragg.methods._reference_search import ReferenceSearch
+from neighboragg.methods._sample_weights import sample_weights
 from neighboragg.methods._second_opinions import (
     EFFORTS,
     fit_second_opinion,
@@ -116,6 +117,10 @@ class NeighborAgg(ReferenceSearch):
     of class c. The aggregator is fitted on validation rows that the classifier has not seen. With the pool the
     reference rows are training and validation rows, and a validation row leaves itself out; with the network
     they are the training rows, as in the paper.
+
+    Validation rows are easier or harder than others by chance. So the pool weighs them as surveys do: classes, and rows
+    with few or many of their 20 nearest neighbors in their own class, get the shares that they have among training and
+    validation rows, unless these differ by more than chance, as where a network knows its training rows by heart.
 
     A row may have several vectors, such as two layers of a network, or text and table: `X` is then a mapping of names
     to arrays. Each view has neighbors and a learned metric of its own, which are experts of their own in the pool, so
@@ -354,14 +359,14 @@ class NeighborAgg(ReferenceSearch):
             with self._reported(f"Asking second opinion {number} of {len(opinions)}, {name}"):
                 fitted.append(fit_second_opinion(name, estimator, data, judged))
         self.opinions_ = [opinion for opinion, _ in fitted]
-        strange, shares = np.empty(len(judged)), data.class_shares()
+        strange, weight = np.empty(len(judged)), self._row_weights(data, judged, seed)
 
         def evidence_of(part: slice) -> Evidence:
             rows, own = judged[part], exclude[part]
             distances = self._distances(data.X_val[rows], data.n_classes, own)
             strange[part] = self._strangeness(data.X_val[rows], distances, own)
             said = {opinion.name: Opinion(about.proba[part], about.floor) for opinion, about in fitted}
-            return Evidence(data.proba_val[rows], distances, said, self._leading(), shares)
+            return Evidence(data.proba_val[rows], distances, said, self._leading(), weight[part])
 
         parts = list(self._parts(len(judged), HELD_ELEMENTS))
         with self._reported(f"Weighing experts by {len(judged):,} validation rows"):
@@ -396,12 +401,6 @@ class NeighborAgg(ReferenceSearch):
             own = None if left_out is None else left_out[part]
             trust[part] = self.aggregator_.predict_trust(self._evidence(X[part], proba[part], own))
         return trust
-
-    def _parts(self, n: int, n_elements: int) -> Iterator[slice]:
-        """Consecutive slices of as many rows as have so many distances."""
-        per_row = sum(index.n_neighbors for index in self.indexes_.values()) * len(self.classes_)
-        step = max(1, n_elements // per_row)
-        return (slice(start, start + step) for start in range(0, n, step))
 
     def _familiarity(self, X: FloatArray, evidence: Evidence, left_out: IntArray | None) -> FloatArray:
         found = self._strangeness(X, evidence.distances, self._reference_ids(left_out))
@@ -460,10 +459,6 @@ class NeighborAgg(ReferenceSearch):
             return []
         return [view for view, width in self.views_.items() if width > 1]
 
-    def _leading(self) -> tuple[str, ...]:
-        """The metric of each view that is expected to be best: the learned one, where there is one."""
-        return tuple(learned(view) if view in self.components_ else view for view in self.views_)
-
     def _judged_rows(self, data: FitData, seed: int, mapped: bool) -> IntArray:
         """Validation rows to fit the aggregator on.
 
@@ -476,6 +471,12 @@ class NeighborAgg(ReferenceSearch):
         if self.aggregator_.indexes_validation:
             most = min(most, MOST_JUDGED, max(1, MOST_JUDGED_VALUES // data.n_classes))
         return np.sort(np.random.default_rng(seed).permutation(n)[:most])
+
+    def _row_weights(self, data: FitData, judged: IntArray, seed: int) -> FloatArray:
+        if not self.aggregator_.weighs_rows:
+            return np.ones(len(judged))
+        first = next(iter(columns_of(self.views_).values()))
+        return sample_weights(data, judged, first, metric=self.metric, n_jobs=self.n_jobs, seed=seed)
 
     def _learn_components(self, data: FitData, judged: IntArray, seed: int) -> dict[str, FloatArray]:
         rows = np.setdiff1d(np.arange(len(data.X)), judged) if data.shared else np.arange(len(data.X))

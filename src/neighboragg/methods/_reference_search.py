@@ -1,6 +1,6 @@
 """Reference rows, in memory or not, and the search for neighbors among them in every metric."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -176,6 +176,16 @@ class ReferenceSearch(TrustMethod):
             return rows
         components = self.components_[view]
         return LinearBlocks(rows, components) if isinstance(rows, Blocks) else map_rows(rows, components)
+
+    def _leading(self) -> tuple[str, ...]:
+        """The metric of each view that is expected to be best: the learned one, where there is one."""
+        return tuple(learned(view) if view in self.components_ else view for view in self.views_)
+
+    def _parts(self, n: int, n_elements: int) -> Iterator[slice]:
+        """Consecutive slices of as many rows as have so many distances."""
+        per_row = sum(index.n_neighbors for index in self.indexes_.values()) * len(self.classes_)
+        step = max(1, n_elements // per_row)
+        return (slice(start, start + step) for start in range(0, n, step))
 
     def _search(self, X: FloatArray, exclude: IntArray | None) -> dict[str, FloatArray]:
         return {

@@ -19,6 +19,7 @@ from neighboragg.crossfit import cross_fit, fit_out_of_bag, spread_columns
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData
 from neighboragg.methods._kernel_ridge import KernelRidge, LinearMap, fit_kernel_ridge, learn_gradient_map
+from neighboragg.methods._remembered_opinions import fitted_once
 from neighboragg.neighbors import learn_metric
 from neighboragg.persistence import Stored
 
@@ -275,6 +276,10 @@ def fit_second_opinion(
     of bag, any other classifier out of fold: about each fifth of the judged rows after a fit on all other rows. So what
     it says of them was learned from nearly as many rows as what it will say of new ones, and deserves the same weight.
     """
+    return fitted_once(name, estimator, data, judged, lambda: _fit(name, estimator, data, judged))
+
+
+def _fit(name: str, estimator: Any, data: FitData, judged: IntArray) -> tuple[SecondOpinion, Opinion]:
     if learns_a_map(estimator):
         return estimator.fit(name, data, judged)
     fit = _fit_out_of_bag if _votes_out_of_bag(estimator) else _fit_out_of_fold

@@ -1,6 +1,6 @@
 """Cells of the comparison on wrong labels, and its tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -40,6 +40,10 @@ class LabelNoiseTask:
     def cell(self) -> dict[str, Any]:
         """What identifies the cell in the results."""
         return {"set": self.set, "base": self.base, "noise": self.noise, "rate": self.rate, "seed": self.seed}
+
+    def split(self) -> Hashable:
+        """The rows to learn from; their labels differ from cell to cell."""
+        return tuple(self.cell().values())
 
     def limited_to(self, methods: Sequence[str]) -> "LabelNoiseTask":
         """The same cell with only some of the methods."""

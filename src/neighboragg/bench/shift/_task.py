@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +39,10 @@ class ShiftTask:
     def cell(self) -> dict[str, Any]:
         """What identifies the cell in the results."""
         return {"set": self.set, "shift": self.shift, "base": self.base, "seed": self.seed}
+
+    def split(self) -> Hashable:
+        """The rows to learn from, which are often the same for several kinds of shift."""
+        return (self.set, self.seed)
 
     def limited_to(self, methods: Sequence[str]) -> "ShiftTask":
         """The same cell with only some of the methods."""

@@ -1,0 +1,91 @@
+"""Second opinions that were fitted before: they depend on the rows, not on the classifier that is judged."""
+
+import time
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from typing import Any, NamedTuple, Self
+
+import joblib
+
+from neighboragg._typing import IntArray
+from neighboragg.methods._base import FitData
+
+__all__ = ["RememberedOpinions", "fitted_once"]
+
+
+class _Entry(NamedTuple):
+    fitted: Any
+    seconds: float
+
+
+class RememberedOpinions:
+    """Within a block, second opinions are fitted once for the same rows, however many classifiers are judged.
+
+    Most of what :class:`NeighborAgg` costs at best effort are second opinions, none of which looks at the classifier.
+    To compare several classifiers on the same training and validation rows, fit trust for all of them in one block.
+    The result is that of a fit without it, to the last bit.
+
+    Attributes
+    ----------
+    saved_seconds : float
+        CPU seconds that the fits took which were not repeated.
+
+    Notes
+    -----
+    What was fitted is kept as long as the object. It may be used in several blocks, one after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neighboragg.methods import NeighborAgg, RememberedOpinions
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
+    >>> said = {"first": np.full((100, 2), 0.5), "second": np.tile([0.3, 0.7], (100, 1))}
+    >>> with RememberedOpinions() as remembered:
+    ...     methods = {
+    ...         name: NeighborAgg().fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:], proba_val=proba)
+    ...         for name, proba in said.items()
+    ...     }
+    >>> methods["first"].opinions_[0] is methods["second"].opinions_[0]
+    True
+    """
+
+    def __init__(self) -> None:
+        self.saved_seconds = 0.0
+        self._entries: dict[str, _Entry] = {}
+        self._tokens: list[Token[RememberedOpinions | None]] = []
+
+    def __enter__(self) -> Self:
+        self._tokens.append(_current.set(self))
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        _current.reset(self._tokens.pop())
+
+    @staticmethod
+    def saved() -> float:
+        """CPU seconds saved so far by whichever of these is in use, 0 where none is."""
+        return 0.0 if (remembered := _current.get()) is None else remembered.saved_seconds
+
+    def _get(self, key: str, fit: Callable[[], Any]) -> Any:
+        if (entry := self._entries.get(key)) is not None:
+            self.saved_seconds += entry.seconds
+            return entry.fitted
+        start = time.process_time()
+        fitted = fit()
+        self._entries[key] = _Entry(fitted, time.process_time() - start)
+        return fitted
+
+
+_current: ContextVar[RememberedOpinions | None] = ContextVar("remembered", default=None)
+
+
+def fitted_once(name: str, estimator: Any, data: FitData, judged: IntArray, fit: Callable[[], Any]) -> Any:
+    """What `fit` gives, or gave for the same opinion on the same rows in this block."""
+    if (remembered := _current.get()) is None:
+        return fit()
+    validation = None if data.shared else (data.X_val, data.codes_val)
+    # Rows with their probabilities are what is judged, and the opinion does not know of them.
+    return remembered._get(
+        joblib.hash((name, estimator, data.X, data.codes, validation, data.n_classes, judged)), fit
+    )

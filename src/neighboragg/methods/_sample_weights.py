@@ -1,0 +1,118 @@
+"""Validation rows are a sample: weights under which they are neither easier nor harder than all labeled rows."""
+
+import numpy as np
+from scipy.special import chdtrc
+
+from neighboragg._typing import FloatArray, IntArray
+from neighboragg.methods._base import FitData
+from neighboragg.neighbors import ClasswiseNeighbors
+
+__all__ = ["sample_weights", "share_weights"]
+
+# Rows that each stratum is thought to have beside its own, so that the weight of a handful of rows stays near one.
+EXTRA_ROWS = 10
+# Rows drawn like the others are so unlike them less often than this. A network separates its training rows better than
+# others, so that it takes less to doubt that neighbors agree with both as often.
+CLASSES_BY_CHANCE, AGREEMENT_BY_CHANCE = 1e-3, 0.05
+# Neighbors asked whether they are of a row's own class, and levels of how many are.
+N_NEIGHBORS, N_LEVELS = 20, 4
+# Training rows looked at for each validation row: more say little more about all rows.
+OTHERS_PER_ROW = 4
+
+
+def sample_weights(
+    data: FitData, judged: IntArray, columns: slice, *, metric: str, n_jobs: int | None, seed: int
+) -> FloatArray:
+    """How much each validation row counts, given what is known about the training rows.
+
+    Parameters
+    ----------
+    data : FitData
+    judged : ndarray of int
+        Positions of the validation rows that count.
+    columns : slice
+        Columns in which neighbors are looked for.
+    metric, n_jobs
+        As in :class:`~neighboragg.neighbors.ClasswiseNeighbors`.
+    seed : int
+        Draws training rows where there are very many.
+
+    Returns
+    -------
+    weights : ndarray of shape (len(judged),)
+        With a mean of one; all one where training rows vouch for themselves.
+
+    Notes
+    -----
+    How often a classifier is right depends on the class, and on whether a row lies among others of its class. A few
+    hundred validation rows have too many of one kind and too few of another by chance, and trust learned from them
+    would be too high or too low in the mean; how many there are among all rows is known much better. First classes get
+    their shares among all labels, then rows with few, some, many or nearly all of their 20 nearest neighbors in their
+    own class get theirs. This is post-stratification, as in surveys; no classifier has a say in it.
+    """
+    if data.shared:
+        return np.ones(len(judged))
+    all_labels = data.codes if data.streamed is None else data.streamed.codes
+    shares = _shares(np.concatenate([all_labels, data.codes_val]), data.n_classes)
+    weights = share_weights(data.codes_val[judged], shares, by_chance=CLASSES_BY_CHANCE)
+    if len(all_labels) > len(data.codes):  # the rows at hand were drawn by class, validation rows were not
+        return weights
+    n_train = len(data.codes)
+    n_others = min(n_train, OTHERS_PER_ROW * len(judged))
+    others = np.random.default_rng(seed).permutation(n_train)[:n_others]
+    levels = _agreement(data, np.concatenate([np.sort(others), n_train + judged]), columns, metric, n_jobs)
+    return share_weights(
+        levels[n_others:], _shares(levels, N_LEVELS), by_chance=AGREEMENT_BY_CHANCE, given=weights
+    )
+
+
+def share_weights(
+    strata: IntArray, shares: FloatArray, *, by_chance: float, given: FloatArray | None = None
+) -> FloatArray:
+    """Weights of rows under which their strata have nearly given shares.
+
+    Parameters
+    ----------
+    strata : ndarray of shape (n,)
+        Stratum of each row.
+    shares : ndarray of shape (n_strata,)
+        Share of each stratum among all rows, these and others; they sum to one.
+    by_chance : float
+        Probability below which shares are too different for chance: such rows were not drawn as the others were, and
+        then it is theirs that count.
+    given : ndarray of shape (n,), default=None
+        Weights that the rows have already, all one by default; they are changed no more than it takes.
+
+    Returns
+    -------
+    weights : ndarray of shape (n,)
+        With a mean of one, or as given where the strata differ by more than chance.
+    """
+    n = len(strata)
+    given = np.ones(n) if given is None else given
+    counts, expected = np.bincount(strata, given, minlength=len(shares)), n * shares
+    possible = expected > 0
+    distance = float(((counts - expected)[possible] ** 2 / expected[possible]).sum())
+    if possible.sum() < 2 or counts[~possible].any() or chdtrc(possible.sum() - 1, distance) < by_chance:
+        return given
+    weights = given * ((expected + EXTRA_ROWS) / (counts + EXTRA_ROWS))[strata]
+    return np.asarray(weights / weights.mean())
+
+
+def _shares(strata: IntArray, n_strata: int) -> FloatArray:
+    return np.asarray(np.bincount(strata, minlength=n_strata) / len(strata))
+
+
+def _agreement(
+    data: FitData, positions: IntArray, columns: slice, metric: str, n_jobs: int | None
+) -> IntArray:
+    """Level of how many of the nearest neighbors are of the row's own class, for rows of fit by their positions."""
+    X, codes = data.all_rows()
+    X = X[:, columns]
+    index = ClasswiseNeighbors(N_NEIGHBORS, metric=metric, n_jobs=n_jobs)
+    index.fit(X, np.zeros(len(X), dtype=np.intp))
+    found = index.kneighbors(X[positions], exclude=positions)[1][:, 0]
+    exists = found >= 0
+    agrees = exists & (codes[found] == codes[positions, None])
+    share = agrees.sum(axis=1) / np.maximum(exists.sum(axis=1), 1)
+    return np.minimum((share * N_LEVELS).astype(np.intp), N_LEVELS - 1)

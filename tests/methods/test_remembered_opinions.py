@@ -1,0 +1,117 @@
+"""Second opinions that several classifiers share."""
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+from neighboragg.methods import NeighborAgg, RememberedOpinions
+from neighboragg.methods import _second_opinions as opinions
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(260, 4))
+Y = (X[:, 0] + RNG.normal(0, 0.7, 260) > 0).astype(int)
+TRAIN, VAL, NEW = slice(0, 120), slice(120, 200), slice(200, None)
+
+
+def said_by(classifier):
+    """Probabilities of one of two made-up classifiers."""
+    first = 1 / (1 + np.exp(2 * X[:, classifier]))
+    return np.c_[first, 1 - first]
+
+
+def fitted(classifier, method=None, *, X=X, y=Y, y_val=None):
+    return (method or NeighborAgg(second_opinions=["kernel", "forest", GaussianNB()])).fit(
+        X[TRAIN],
+        y[TRAIN],
+        X_val=X[VAL],
+        y_val=Y[VAL] if y_val is None else y_val,
+        proba_val=said_by(classifier)[VAL],
+    )
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Names of the second opinions that are really fitted."""
+    names = []
+
+    def fit(name, *args, original=opinions._fit):
+        names.append(name)
+        return original(name, *args)
+
+    monkeypatch.setattr(opinions, "_fit", fit)
+    return names
+
+
+def test_each_is_fitted_once_and_the_bits_are_the_same(fits):
+    apart = [fitted(c).predict_trust(X[NEW], said_by(c)[NEW]) for c in (0, 1)]
+    assert fits == ["kernel", "forest", "GaussianNB #3"] * 2
+    with RememberedOpinions() as remembered:
+        together = [fitted(c).predict_trust(X[NEW], said_by(c)[NEW]) for c in (0, 1)]
+    assert fits[6:] == ["kernel", "forest", "GaussianNB #3"]
+    np.testing.assert_array_equal(together, apart)
+    assert remembered.saved_seconds > 0
+
+
+def other_rows(X, y):
+    X = X.copy()
+    X[7, 2] += 1e-9
+    return {"X": X}
+
+
+def other_labels(X, y):
+    y = y.copy()
+    y[7] = 1 - y[7]
+    return {"y": y}
+
+
+def other_validation_labels(X, y):
+    y_val = y[VAL].copy()
+    y_val[0] = 1 - y_val[0]
+    return {"y_val": y_val}
+
+
+@pytest.mark.parametrize("change", [other_rows, other_labels, other_validation_labels])
+def test_whatever_an_opinion_learns_from_makes_it_another(fits, change):
+    with RememberedOpinions():
+        fitted(0)
+        changed = fitted(0, **change(X, Y)).predict_trust(X[NEW], said_by(0)[NEW])
+    assert len(fits) == 6
+    np.testing.assert_array_equal(changed, fitted(0, **change(X, Y)).predict_trust(X[NEW], said_by(0)[NEW]))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        NeighborAgg(second_opinions=["kernel"], effort="best"),
+        NeighborAgg(second_opinions=["kernel"], random_state=1),
+        NeighborAgg(second_opinions=[GaussianNB(var_smoothing=0.1)]),
+    ],
+    ids=["landmarks", "seed", "another setting"],
+)
+def test_other_settings_make_another(fits, other):
+    with RememberedOpinions():
+        for usual in ("kernel", GaussianNB()):
+            fitted(0, NeighborAgg(second_opinions=[usual]))
+        fitted(1, other)
+    assert len(fits) == 3
+
+
+def test_training_rows_that_vouch_for_themselves(fits):
+    with RememberedOpinions():
+        for c in (0, 1):
+            NeighborAgg().fit(X[TRAIN], Y[TRAIN], proba_val=said_by(c)[TRAIN])
+        assert fits == ["kernel"]
+        fitted(0, NeighborAgg())
+    assert fits == ["kernel", "kernel"]
+
+
+def test_nothing_is_remembered_after_the_block_but_by_the_object(fits):
+    remembered = RememberedOpinions()
+    with remembered:
+        fitted(0, NeighborAgg())
+    fitted(0, NeighborAgg())
+    assert RememberedOpinions.saved() == 0
+    with remembered:
+        fitted(0, NeighborAgg())
+        assert RememberedOpinions.saved() == remembered.saved_seconds > 0
+    assert fits == ["kernel", "kernel"]
