@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from neighboragg.aggregators import Evidence, PoolAggregator
-from neighboragg.methods import NeighborAgg
+from neighboragg.methods import NeighborAgg, _sample_weights
 from neighboragg.methods._base import FitData
 from neighboragg.methods._sample_weights import (
     AGREEMENT_BY_CHANCE,
@@ -95,6 +95,21 @@ class TestWeights:
             off.append([abs(np.average(easy, weights=w) - truth.mean()) for w in (weights, None)])
         weighed, plain = np.mean(off, axis=0)
         assert weighed < 0.85 * plain
+
+    def test_many_validation_rows_are_not_searched_for(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        data = fit_data(*overlapping(900, rng), *overlapping(300, rng))
+        searched = weights_of(data)
+        monkeypatch.setattr(_sample_weights, "ENOUGH_ROWS", 300)
+        monkeypatch.delattr(_sample_weights, "ClasswiseNeighbors")
+        by_class = weights_of(data)
+        assert len(np.unique(by_class)) == 2 < len(np.unique(searched)) <= 2 * _sample_weights.N_LEVELS
+
+    def test_of_very_many_training_rows_some_are_drawn(self):
+        rng = np.random.default_rng(0)
+        data = fit_data(*overlapping(2000, rng), *overlapping(100, rng))
+        np.testing.assert_array_equal(weights_of(data), weights_of(data))
+        assert not np.array_equal(weights_of(data), weights_of(data, seed=1))
 
     def test_vectors_that_know_their_training_rows_change_nothing(self):
         rng = np.random.default_rng(0)

@@ -16,8 +16,9 @@ EXTRA_ROWS = 10
 CLASSES_BY_CHANCE, AGREEMENT_BY_CHANCE = 1e-3, 0.05
 # Neighbors asked whether they are of a row's own class, and levels of how many are.
 N_NEIGHBORS, N_LEVELS = 20, 4
-# Training rows looked at for each validation row: more say little more about all rows.
-OTHERS_PER_ROW = 4
+# Training rows looked at for each validation row: more say little more about all rows. So many validation rows are
+# hardly easier or harder than others, and not worth a further search.
+OTHERS_PER_ROW, ENOUGH_ROWS = 4, 5000
 
 
 def sample_weights(
@@ -55,14 +56,20 @@ def sample_weights(
     all_labels = data.codes if data.streamed is None else data.streamed.codes
     shares = _shares(np.concatenate([all_labels, data.codes_val]), data.n_classes)
     weights = share_weights(data.codes_val[judged], shares, by_chance=CLASSES_BY_CHANCE)
-    if len(all_labels) > len(data.codes):  # the rows at hand were drawn by class, validation rows were not
+    drawn_by_class = len(all_labels) > len(
+        data.codes
+    )  # the training rows at hand, but not the validation rows
+    if drawn_by_class or len(judged) >= ENOUGH_ROWS:
         return weights
-    n_train = len(data.codes)
-    n_others = min(n_train, OTHERS_PER_ROW * len(judged))
-    others = np.random.default_rng(seed).permutation(n_train)[:n_others]
-    levels = _agreement(data, np.concatenate([np.sort(others), n_train + judged]), columns, metric, n_jobs)
+    others = np.random.default_rng(seed).permutation(len(data.codes))[: OTHERS_PER_ROW * len(judged)]
+    others.sort()
+    levels = _agreement(
+        np.concatenate([data.X[others, columns], data.X_val[judged, columns]]),
+        np.concatenate([data.codes[others], data.codes_val[judged]]),
+        ClasswiseNeighbors(N_NEIGHBORS, metric=metric, n_jobs=n_jobs),
+    )
     return share_weights(
-        levels[n_others:], _shares(levels, N_LEVELS), by_chance=AGREEMENT_BY_CHANCE, given=weights
+        levels[len(others) :], _shares(levels, N_LEVELS), by_chance=AGREEMENT_BY_CHANCE, given=weights
     )
 
 
@@ -103,16 +110,11 @@ def _shares(strata: IntArray, n_strata: int) -> FloatArray:
     return np.asarray(np.bincount(strata, minlength=n_strata) / len(strata))
 
 
-def _agreement(
-    data: FitData, positions: IntArray, columns: slice, metric: str, n_jobs: int | None
-) -> IntArray:
-    """Level of how many of the nearest neighbors are of the row's own class, for rows of fit by their positions."""
-    X, codes = data.all_rows()
-    X = X[:, columns]
-    index = ClasswiseNeighbors(N_NEIGHBORS, metric=metric, n_jobs=n_jobs)
-    index.fit(X, np.zeros(len(X), dtype=np.intp))
-    found = index.kneighbors(X[positions], exclude=positions)[1][:, 0]
+def _agreement(X: FloatArray, codes: IntArray, index: ClasswiseNeighbors) -> IntArray:
+    """Level of how many of the nearest of the other rows are of the row's own class."""
+    index.fit(X, np.zeros(len(X), dtype=np.intp))  # all as one class
+    found = index.kneighbors(X, exclude=np.arange(len(X)))[1][:, 0]
     exists = found >= 0
-    agrees = exists & (codes[found] == codes[positions, None])
+    agrees = exists & (codes[found] == codes[:, None])
     share = agrees.sum(axis=1) / np.maximum(exists.sum(axis=1), 1)
     return np.minimum((share * N_LEVELS).astype(np.intp), N_LEVELS - 1)
