@@ -329,10 +329,11 @@ def efforts() -> str:
         "training rows"
         for name, row in forests.items()
     )
+    n_rounds = next(iter(forests.values()))["rounds"]
+    how = "measured once, in one run" if n_rounds == 1 else f"medians over {n_rounds} rounds in one run"
     return "\n".join(lines) + (
         "\n\nCosts are CPU seconds to fit, with a quarter as many validation rows, and to score as many rows, over "
-        f"those of a random forest of 100 trees on the same training rows ({seconds}): medians over rounds in one run, "
-        f"of which there were {next(iter(forests.values()))['rounds']}. "
+        f"those of a random forest of 100 trees on the same training rows ({seconds}): {how}. "
         "Quality: means over the seven data sets × LR, RF, MLP below."
     )
 
