@@ -56,6 +56,7 @@ def sensitivity_figure(rows: Sequence[Mapping[str, Any]], methods: Sequence[str]
             ax.plot(counts, mean, label=method)
             ax.fill_between(counts, mean - spread, mean + spread, alpha=0.2)
         ax.set_xlabel("neighbors K")
+        ax.locator_params(axis="x", integer=True)
         ax.set_ylabel(TITLES[metric])
         ax.legend(frameon=False)
     figure.savefig(path, dpi=110)
