@@ -1,6 +1,7 @@
 """Cells and tasks: what is computed, how often, and that processes do not change it."""
 
 import math
+from dataclasses import dataclass
 from hashlib import sha256
 
 import numpy as np
@@ -114,6 +115,46 @@ def test_classifiers_share_the_second_opinions_of_a_split(tmp_path, csv, monkeyp
         cell = {key: row[key] for key in ("base", "seed")}
         (found,) = (one for one in store.rows if one.items() >= cell.items())
         assert {**found, "cpu_seconds": row["cpu_seconds"]} == row
+
+
+@dataclass(frozen=True)
+class Failing(Task):
+    """A task that cannot be done."""
+
+    def rows(self):
+        raise ZeroDivisionError("no such luck")
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_what_was_finished_before_an_error_is_kept(tmp_path, csv, monkeypatch, n_jobs):
+    monkeypatch.setattr(_tasks, "_available_memory", lambda: math.inf)
+    good = [Task(str(csv), base, 0, ("Confidence",), "kind") for base in ("LR", "RF")]
+    bad = Failing(str(csv), "HGB", 0, ("Confidence",), "kind")
+    others = [bad] if n_jobs == 1 else [bad, Failing(str(csv), "HGB", 1, ("Confidence",), "kind")]
+    store = ResultStore(tmp_path / "results.jsonl")
+    with pytest.raises(ZeroDivisionError, match="no such luck"):
+        run_tasks([*good, *others], store, n_jobs=n_jobs)
+    assert {row["base"] for row in store.rows} <= {"LR", "RF"}
+    if n_jobs == 1:
+        assert len(store.rows) == 2
+
+
+def test_an_error_of_a_group_comes_after_what_was_finished(csv):
+    good = Task(str(csv), "LR", 0, ("Confidence",), "kind")
+    finished, error = _tasks.finished_together(
+        [good, Failing(str(csv), "RF", 0, ("Confidence",), "kind"), good]
+    )
+    assert [row["base"] for rows in finished for row in rows] == ["LR"]
+    assert isinstance(error, ZeroDivisionError)
+    assert "in rows" in error.__notes__[0]
+
+
+def test_one_split_is_spread_over_workers(csv):
+    tasks = [Task(str(csv), base, 0, METHODS, "kind") for base in ("LR", "RF", "HGB")]
+    assert _tasks._groups(tasks, 1) == [tasks]
+    assert _tasks._groups(tasks, 2) == [[task] for task in tasks]
+    more = [*tasks, *(Task(str(csv), "LR", seed, METHODS, "kind") for seed in (1, 2))]
+    assert _tasks._groups(more, 3) == [tasks, [more[3]], [more[4]]]
 
 
 def test_what_was_not_fitted_again_counts_in_the_seconds(csv):

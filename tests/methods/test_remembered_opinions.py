@@ -1,8 +1,14 @@
 """Second opinions that several classifiers share."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from neighboragg.methods import NeighborAgg, RememberedOpinions
 from neighboragg.methods import _second_opinions as opinions
@@ -103,6 +109,67 @@ def test_training_rows_that_vouch_for_themselves(fits):
         assert fits == ["kernel"]
         fitted(0, NeighborAgg())
     assert fits == ["kernel", "kernel"]
+
+
+class Constant(ClassifierMixin, BaseEstimator):
+    """Says the same of every row."""
+
+    share = 0.3
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.tile([self.share, 1 - self.share], (len(X), 1))
+
+
+def test_a_class_defined_anew_is_another(fits):
+    anew = type("Constant", (Constant,), {"share": 0.6, "__module__": Constant.__module__})
+    with RememberedOpinions(), pytest.MonkeyPatch.context() as patch:
+        fitted(0, NeighborAgg(second_opinions=[Constant()]))
+        patch.setitem(globals(), "Constant", anew)
+        method = fitted(0, NeighborAgg(second_opinions=[anew()]))
+    assert len(fits) == 2
+    np.testing.assert_allclose(method.opinions_[0].ask(X[:2]).proba, [[0.6, 0.4]] * 2)
+
+
+def test_what_cannot_be_pickled_is_fitted_every_time(fits):
+    def doubling():
+        return make_pipeline(FunctionTransformer(lambda Z: 2 * Z), GaussianNB())
+
+    with RememberedOpinions():
+        for c in (0, 1):
+            fitted(c, NeighborAgg(second_opinions=[doubling()]))
+    assert fits == ["Pipeline #1"] * 2
+
+
+def test_blocks_of_several_threads(fits):
+    remembered, inside, done = RememberedOpinions(), Event(), Event()
+
+    def outlast():
+        with remembered:
+            inside.set()
+            assert done.wait(60)
+        return RememberedOpinions.saved()
+
+    with ThreadPoolExecutor(1) as pool, remembered:
+        last = pool.submit(outlast)
+        assert inside.wait(60)
+        fitted(0, NeighborAgg())
+        with RememberedOpinions():
+            fitted(0, NeighborAgg())
+        fitted(0, NeighborAgg())
+        done.set()
+        assert last.result() == 0.0
+    assert fits == ["kernel", "kernel"]
+
+
+def test_an_error_ends_the_block():
+    with pytest.raises(ZeroDivisionError), RememberedOpinions() as remembered:
+        remembered.saved_seconds = 7.0
+        assert RememberedOpinions.saved() / 0
+    assert RememberedOpinions.saved() == 0
 
 
 def test_nothing_is_remembered_after_the_block_but_by_the_object(fits):

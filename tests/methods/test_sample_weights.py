@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
+from scipy.stats import binom, chi2_contingency
 
 from neighboragg.aggregators import Evidence, PoolAggregator
 from neighboragg.methods import NeighborAgg, _sample_weights
@@ -24,16 +24,15 @@ def shares_after(strata, weights, n_strata):
 
 class TestShares:
     def test_many_rows_get_the_shares(self):
-        shares = np.array([0.5, 0.3, 0.2])
         codes = np.repeat([0, 1, 2], [5100, 2950, 1950])
-        weights = share_weights(codes, shares, by_chance=CLASSES_BY_CHANCE)
-        np.testing.assert_allclose(shares_after(codes, weights, 3), shares, atol=1e-4)
+        weights = share_weights(codes, np.array([50_000, 30_000, 20_000]), by_chance=CLASSES_BY_CHANCE)
+        np.testing.assert_allclose(shares_after(codes, weights, 3), [0.5, 0.3, 0.2], atol=1e-4)
         assert weights.mean() == pytest.approx(1.0)
 
     def test_weights_that_were_given_are_changed_no_more_than_it_takes(self):
         rng = np.random.default_rng(0)
         strata, given = rng.integers(0, 2, 4000), rng.uniform(0.5, 1.5, 4000)
-        weights = share_weights(strata, np.array([0.49, 0.51]), by_chance=1e-9, given=given)
+        weights = share_weights(strata, np.array([49_000, 51_000]), by_chance=1e-9, given=given)
         np.testing.assert_allclose(shares_after(strata, weights, 2), [0.49, 0.51], atol=1e-3)
         for stratum in (0, 1):
             factors = (weights / given)[strata == stratum]
@@ -41,29 +40,41 @@ class TestShares:
 
     def test_few_rows_of_a_class_keep_their_weight(self):
         codes = np.repeat([0, 1], [198, 2])
-        shares = np.array([0.98, 0.02])  # twice as many were to be expected of the second
-        weights = share_weights(codes, shares, by_chance=CLASSES_BY_CHANCE)
+        everybody = np.array([980, 20])  # twice as many were to be expected of the second
+        weights = share_weights(codes, everybody, by_chance=CLASSES_BY_CHANCE)
         assert 1.0 < weights[-1] / weights[0] < 1.2
 
     def test_equal_shares_give_equal_weights(self):
-        weights = share_weights(np.repeat([0, 1], 50), np.full(2, 0.5), by_chance=CLASSES_BY_CHANCE)
+        weights = share_weights(np.repeat([0, 1], 50), np.array([300, 300]), by_chance=CLASSES_BY_CHANCE)
         np.testing.assert_array_equal(weights, 1.0)
 
     @pytest.mark.parametrize("by_chance", [CLASSES_BY_CHANCE, AGREEMENT_BY_CHANCE])
-    @pytest.mark.parametrize("n_first", range(400, 601, 10))
-    def test_other_than_by_chance_counts_as_it_is(self, n_first, by_chance):
-        codes = np.repeat([0, 1], [n_first, 1000 - n_first])
-        expected = chisquare([n_first, 1000 - n_first]).pvalue >= by_chance
-        weights = share_weights(codes, np.full(2, 0.5), by_chance=by_chance)
+    @pytest.mark.parametrize("n_others", [100, 1000, 10_000])
+    @pytest.mark.parametrize("n_first", range(380, 621, 10))
+    def test_other_than_by_chance_counts_as_it_is(self, n_first, n_others, by_chance):
+        """As a test of both samples says, of which these rows are one."""
+        rows, others = np.array([n_first, 1000 - n_first]), np.array([n_others // 2, n_others // 2])
+        weights = share_weights(np.repeat([0, 1], rows), rows + others, by_chance=by_chance)
+        expected = chi2_contingency([rows, others], correction=False).pvalue >= by_chance
         assert (weights == 1.0).all() == (not expected or n_first == 500)
 
+    @pytest.mark.parametrize("n_others", [75, 300, 1200])
+    def test_rows_drawn_like_the_others_are_refused_as_often_as_said(self, n_others):
+        rng = np.random.default_rng(0)
+        n_refused = 0
+        for _ in range(2000):
+            strata = rng.choice(4, size=300 + n_others, p=[0.1, 0.2, 0.3, 0.4])
+            weights = share_weights(strata[:300], np.bincount(strata, minlength=4), by_chance=0.02)
+            n_refused += (weights == 1.0).all()
+        assert binom.ppf(1e-4, 2000, 0.02) <= n_refused <= binom.ppf(1 - 1e-4, 2000, 0.02)
+
     @pytest.mark.parametrize(
-        ("codes", "shares"),
-        [([0, 0, 0], [1.0, 0.0]), ([0, 1], [1.0, 0.0]), ([0, 2], [0.6, 0.2, 0.2]), ([], [0.5, 0.5])],
-        ids=["one class", "a class that has no share", "a class without rows", "no rows"],
+        ("codes", "everybody"),
+        [([0, 0, 0], [7, 0]), ([0, 2], [6, 2, 2]), ([], [5, 5]), ([0, 1], [1, 1]), ([], [0, 0])],
+        ids=["one class", "a class without rows", "no rows", "no others", "nobody"],
     )
-    def test_odd_cases(self, codes, shares):
-        weights = share_weights(np.array(codes, dtype=int), np.array(shares), by_chance=CLASSES_BY_CHANCE)
+    def test_odd_cases(self, codes, everybody):
+        weights = share_weights(np.array(codes, dtype=int), np.array(everybody), by_chance=CLASSES_BY_CHANCE)
         assert weights.shape == (len(codes),)
         assert np.isfinite(weights).all()
 
@@ -115,9 +126,7 @@ class TestWeights:
         rng = np.random.default_rng(0)
         X, codes = overlapping(3000, rng, spread=0.2)  # as a network that has learned them by heart
         X_val, codes_val = overlapping(600, rng)
-        alone = share_weights(
-            codes_val, np.bincount(np.r_[codes, codes_val]) / 3600, by_chance=CLASSES_BY_CHANCE
-        )
+        alone = share_weights(codes_val, np.bincount(np.r_[codes, codes_val]), by_chance=CLASSES_BY_CHANCE)
         np.testing.assert_array_equal(weights_of(fit_data(X, codes, X_val, codes_val)), alone)
 
     def test_training_rows_that_vouch_for_themselves_count_alike(self):
@@ -153,7 +162,7 @@ def test_the_pool_weighs_rows():
     codes = np.repeat([0, 1], [160, 140])
     near = np.where(codes[:, None] == np.arange(2), 0.8, 1.0)[:, :, None] + rng.random((300, 2, 1))
     evidence = Evidence(np.tile([0.6, 0.4], (300, 1)), {"features": near})
-    half = share_weights(codes, np.full(2, 0.5), by_chance=CLASSES_BY_CHANCE)
+    half = share_weights(codes, np.array([9000, 9000]), by_chance=CLASSES_BY_CHANCE)
     plain, weighed = (
         PoolAggregator(guard=False).fit(replace(evidence, weight=weight), codes) for weight in (None, half)
     )

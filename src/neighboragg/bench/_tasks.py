@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import traceback
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -130,22 +131,31 @@ def run_tasks(
 
 def _computed(tasks: Sequence[Computable], n_jobs: int | None) -> Iterator[list[dict[str, Any]]]:
     """Rows of each task as they are finished."""
+    workers = _workers(n_jobs, len(tasks))
+    groups = _groups(tasks, workers)
+    if workers <= 1:
+        for group in groups:
+            yield from _together(group)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_single_thread) as pool:
+        futures = [pool.submit(finished_together, group) for group in groups]
+        for future in as_completed(futures):
+            finished, error = future.result()
+            yield from finished
+            if error is not None:
+                raise error
+
+
+def _groups(tasks: Sequence[Computable], workers: int) -> list[list[Computable]]:
+    """Tasks of each split, which share second opinions; each by itself where that would leave workers idle."""
     splits: dict[Hashable, list[Computable]] = {}
     for task in tasks:
         splits.setdefault(task.split(), []).append(task)
-    workers = _workers(n_jobs, len(splits))
-    if workers <= 1:
-        for together in splits.values():
-            yield from computed_together(together)
-        return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_single_thread) as pool:
-        futures = [pool.submit(list_together, together) for together in splits.values()]
-        for future in as_completed(futures):
-            yield from future.result()
+    return list(splits.values()) if len(splits) >= workers else [[task] for task in tasks]
 
 
-def computed_together(tasks: Sequence[Computable]) -> Iterator[list[dict[str, Any]]]:
-    """Rows of each of the tasks of one split."""
+def _together(tasks: Sequence[Computable]) -> Iterator[list[dict[str, Any]]]:
+    """Rows of each of the tasks of a group."""
     remembered = RememberedOpinions()
     for task in tasks:
         with remembered:
@@ -153,9 +163,16 @@ def computed_together(tasks: Sequence[Computable]) -> Iterator[list[dict[str, An
         yield rows
 
 
-def list_together(tasks: Sequence[Computable]) -> list[list[dict[str, Any]]]:
-    """The same as a list; a function of the module, so that another process finds it."""
-    return list(computed_together(tasks))
+def finished_together(tasks: Sequence[Computable]) -> tuple[list[list[dict[str, Any]]], Exception | None]:
+    """Rows of those tasks of a group that were finished, and why no more; another process finds it by its name."""
+    finished = []
+    try:
+        for rows in _together(tasks):
+            finished += [rows]
+    except Exception as error:
+        error.add_note(traceback.format_exc())  # which does not travel between processes
+        return finished, error
+    return finished, None
 
 
 def compute(task: Computable) -> list[dict[str, Any]]:

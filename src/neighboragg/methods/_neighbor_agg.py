@@ -119,8 +119,9 @@ class NeighborAgg(ReferenceSearch):
     they are the training rows, as in the paper.
 
     Validation rows are easier or harder than others by chance. So the pool weighs them as surveys do: classes, and rows
-    with few or many of their 20 nearest neighbors in their own class, get the shares that they have among training and
-    validation rows, unless these differ by more than chance, as where a network knows its training rows by heart.
+    with few or many of their 20 nearest neighbors in their own class (in the first view, and with fewer than 5,000
+    validation rows), get the shares that they have among training and validation rows, unless these differ by more than
+    chance, as where a network knows its training rows by heart.
 
     A row may have several vectors, such as two layers of a network, or text and table: `X` is then a mapping of names
     to arrays. Each view has neighbors and a learned metric of its own, which are experts of their own in the pool, so
@@ -359,7 +360,7 @@ class NeighborAgg(ReferenceSearch):
             with self._reported(f"Asking second opinion {number} of {len(opinions)}, {name}"):
                 fitted.append(fit_second_opinion(name, estimator, data, judged))
         self.opinions_ = [opinion for opinion, _ in fitted]
-        strange, weight = np.empty(len(judged)), self._row_weights(data, judged, seed)
+        strange = np.empty(len(judged))
 
         def evidence_of(part: slice) -> Evidence:
             rows, own = judged[part], exclude[part]
@@ -370,6 +371,7 @@ class NeighborAgg(ReferenceSearch):
 
         parts = list(self._parts(len(judged), HELD_ELEMENTS))
         with self._reported(f"Weighing experts by {len(judged):,} validation rows"):
+            weight = self._row_weights(data, judged, seed)
             if len(parts) == 1:  # found once and kept
                 held = evidence_of(parts[0])
                 self.aggregator_.fit(held, data.codes_val[judged])

@@ -1,8 +1,8 @@
 """Second opinions that were fitted before: they depend on the rows, not on the classifier that is judged."""
 
 import time
-from collections.abc import Callable
-from contextvars import ContextVar, Token
+from collections.abc import Callable, Hashable
+from contextvars import ContextVar
 from typing import Any, NamedTuple, Self
 
 import joblib
@@ -23,7 +23,7 @@ class RememberedOpinions:
 
     Most of what :class:`NeighborAgg` costs at best effort are second opinions, none of which looks at the classifier.
     To compare several classifiers on the same training and validation rows, fit trust for all of them in one block.
-    The result is that of a fit without it, to the last bit.
+    The result is that of fits without it, to the last bit.
 
     Attributes
     ----------
@@ -32,7 +32,8 @@ class RememberedOpinions:
 
     Notes
     -----
-    What was fitted is kept as long as the object. It may be used in several blocks, one after the other.
+    What was fitted is kept as long as the object, which may be used in several blocks, each of one thread. An opinion
+    that draws at random without a seed is drawn once; one that cannot be pickled is fitted every time.
 
     Examples
     --------
@@ -52,22 +53,21 @@ class RememberedOpinions:
 
     def __init__(self) -> None:
         self.saved_seconds = 0.0
-        self._entries: dict[str, _Entry] = {}
-        self._tokens: list[Token[RememberedOpinions | None]] = []
+        self._entries: dict[Hashable, _Entry] = {}
 
     def __enter__(self) -> Self:
-        self._tokens.append(_current.set(self))
+        _in_use.set((*_in_use.get(), self))
         return self
 
     def __exit__(self, *reason: object) -> None:
-        _current.reset(self._tokens.pop())
+        _in_use.set(_in_use.get()[:-1])
 
     @staticmethod
     def saved() -> float:
         """CPU seconds saved so far by whichever of these is in use, 0 where none is."""
-        return 0.0 if (remembered := _current.get()) is None else remembered.saved_seconds
+        return _in_use.get()[-1].saved_seconds if _in_use.get() else 0.0
 
-    def _get(self, key: str, fit: Callable[[], Any]) -> Any:
+    def _get(self, key: Hashable, fit: Callable[[], Any]) -> Any:
         if (entry := self._entries.get(key)) is not None:
             self.saved_seconds += entry.seconds
             return entry.fitted
@@ -77,15 +77,19 @@ class RememberedOpinions:
         return fitted
 
 
-_current: ContextVar[RememberedOpinions | None] = ContextVar("remembered", default=None)
+# Innermost last; every thread has its own.
+_in_use: ContextVar[tuple[RememberedOpinions, ...]] = ContextVar("remembered", default=())
 
 
 def fitted_once(name: str, estimator: Any, data: FitData, judged: IntArray, fit: Callable[[], Any]) -> Any:
     """What `fit` gives, or gave for the same opinion on the same rows in this block."""
-    if (remembered := _current.get()) is None:
+    if not _in_use.get():
         return fit()
+    # The probabilities are those of the classifier that is judged, and no opinion knows of them.
     validation = None if data.shared else (data.X_val, data.codes_val)
-    # Rows with their probabilities are what is judged, and the opinion does not know of them.
-    return remembered._get(
-        joblib.hash((name, estimator, data.X, data.codes, validation, data.n_classes, judged)), fit
-    )
+    try:
+        digest = joblib.hash((name, estimator, data.X, data.codes, validation, data.n_classes, judged))
+    except Exception:  # whatever keeps an estimator from being pickled, such as a function without a name
+        return fit()
+    # A class that is defined anew, as in a notebook, has the name of the old one.
+    return _in_use.get()[-1]._get((type(estimator), digest), fit)

@@ -13,7 +13,7 @@ __all__ = ["sample_weights", "share_weights"]
 EXTRA_ROWS = 10
 # Rows drawn like the others are so unlike them less often than this. A network separates its training rows better than
 # others, so that it takes less to doubt that neighbors agree with both as often.
-CLASSES_BY_CHANCE, AGREEMENT_BY_CHANCE = 1e-3, 0.05
+CLASSES_BY_CHANCE, AGREEMENT_BY_CHANCE = 1e-3, 0.02
 # Neighbors asked whether they are of a row's own class, and levels of how many are.
 N_NEIGHBORS, N_LEVELS = 20, 4
 # Training rows looked at for each validation row: more say little more about all rows. So many validation rows are
@@ -36,7 +36,7 @@ def sample_weights(
     metric, n_jobs
         As in :class:`~neighboragg.neighbors.ClasswiseNeighbors`.
     seed : int
-        Draws training rows where there are very many.
+        Draws the training rows that are looked at, where there are more than four for each of these rows.
 
     Returns
     -------
@@ -54,12 +54,10 @@ def sample_weights(
     if data.shared:
         return np.ones(len(judged))
     all_labels = data.codes if data.streamed is None else data.streamed.codes
-    shares = _shares(np.concatenate([all_labels, data.codes_val]), data.n_classes)
-    weights = share_weights(data.codes_val[judged], shares, by_chance=CLASSES_BY_CHANCE)
-    drawn_by_class = len(all_labels) > len(
-        data.codes
-    )  # the training rows at hand, but not the validation rows
-    if drawn_by_class or len(judged) >= ENOUGH_ROWS:
+    everybody = np.bincount(np.concatenate([all_labels, data.codes_val]), minlength=data.n_classes)
+    weights = share_weights(data.codes_val[judged], everybody, by_chance=CLASSES_BY_CHANCE)
+    # A sample of training rows is drawn by class, and validation rows are not.
+    if len(all_labels) > len(data.codes) or len(judged) >= ENOUGH_ROWS:
         return weights
     others = np.random.default_rng(seed).permutation(len(data.codes))[: OTHERS_PER_ROW * len(judged)]
     others.sort()
@@ -68,46 +66,44 @@ def sample_weights(
         np.concatenate([data.codes[others], data.codes_val[judged]]),
         ClasswiseNeighbors(N_NEIGHBORS, metric=metric, n_jobs=n_jobs),
     )
-    return share_weights(
-        levels[len(others) :], _shares(levels, N_LEVELS), by_chance=AGREEMENT_BY_CHANCE, given=weights
-    )
+    everybody = np.bincount(levels, minlength=N_LEVELS)
+    return share_weights(levels[len(others) :], everybody, by_chance=AGREEMENT_BY_CHANCE, given=weights)
 
 
 def share_weights(
-    strata: IntArray, shares: FloatArray, *, by_chance: float, given: FloatArray | None = None
+    strata: IntArray, everybody: IntArray, *, by_chance: float, given: FloatArray | None = None
 ) -> FloatArray:
-    """Weights of rows under which their strata have nearly given shares.
+    """Weights of rows under which their strata have nearly the shares that they have among all rows.
 
     Parameters
     ----------
     strata : ndarray of shape (n,)
         Stratum of each row.
-    shares : ndarray of shape (n_strata,)
-        Share of each stratum among all rows, these and others; they sum to one.
+    everybody : ndarray of int of shape (n_strata,)
+        Number of rows in each stratum, of these and all others.
     by_chance : float
-        Probability below which shares are too different for chance: such rows were not drawn as the others were, and
-        then it is theirs that count.
+        If rows were drawn like the others, shares as different as theirs would have to be more probable than this.
     given : ndarray of shape (n,), default=None
         Weights that the rows have already, all one by default; they are changed no more than it takes.
 
     Returns
     -------
     weights : ndarray of shape (n,)
-        With a mean of one, or as given where the strata differ by more than chance.
+        With a mean of one. As given where strata differ by more than chance: such rows were not drawn as the others
+        were, and then it is theirs that count.
     """
-    n = len(strata)
+    n, n_all = len(strata), int(everybody.sum())
     given = np.ones(n) if given is None else given
-    counts, expected = np.bincount(strata, given, minlength=len(shares)), n * shares
+    counts, expected = np.bincount(strata, given, minlength=len(everybody)), n * everybody / max(n_all, 1)
     possible = expected > 0
-    distance = float(((counts - expected)[possible] ** 2 / expected[possible]).sum())
-    if possible.sum() < 2 or counts[~possible].any() or chdtrc(possible.sum() - 1, distance) < by_chance:
+    if n_all == n or possible.sum() < 2:
+        return given
+    distance = ((counts - expected)[possible] ** 2 / expected[possible]).sum()
+    # These rows are among all, so that they are nearer to them than to the others.
+    if chdtrc(possible.sum() - 1, distance * (n_all - 1) / (n_all - n)) < by_chance:
         return given
     weights = given * ((expected + EXTRA_ROWS) / (counts + EXTRA_ROWS))[strata]
     return np.asarray(weights / weights.mean())
-
-
-def _shares(strata: IntArray, n_strata: int) -> FloatArray:
-    return np.asarray(np.bincount(strata, minlength=n_strata) / len(strata))
 
 
 def _agreement(X: FloatArray, codes: IntArray, index: ClasswiseNeighbors) -> IntArray:

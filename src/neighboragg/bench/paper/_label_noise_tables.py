@@ -42,7 +42,7 @@ class LabelNoiseTask:
         return {"set": self.set, "base": self.base, "noise": self.noise, "rate": self.rate, "seed": self.seed}
 
     def split(self) -> Hashable:
-        """The rows to learn from; their labels differ from cell to cell."""
+        """The cell itself: none of its methods has second opinions to share."""
         return tuple(self.cell().values())
 
     def limited_to(self, methods: Sequence[str]) -> "LabelNoiseTask":
