@@ -21,6 +21,8 @@ __all__ = [
 ]
 
 PURPOSE = "Reading Parquet files"
+# More rows than any matrix library computes at once.
+PADDING = 64
 
 
 def as_frame(table: Any) -> Any:
@@ -65,10 +67,12 @@ def plain_columns(table: Any) -> Any:
 
 
 def in_portions(ask: Callable[[Any], Any], rows: Any, n: int, size: int) -> Iterator[tuple[Any, int]]:
-    """Answers for portions of exactly `size` rows, the last being filled up with rows of its own.
+    """Answers for portions of exactly `size` rows and some more, filled up with rows of their own.
 
     Sums inside a matrix product, and so the last bits of what a classifier says, can depend on the number of rows that
-    are asked for together. With that number fixed, a row is answered with the same bits in whatever part it is.
+    are asked for together, and the last rows of a product, which are too few for a tile of it, are added up in another
+    order. With that number fixed, none of the rows among the last ones, and all in one memory order, a row is answered
+    with the same bits in whatever part it is.
 
     Parameters
     ----------
@@ -82,13 +86,20 @@ def in_portions(ask: Callable[[Any], Any], rows: Any, n: int, size: int) -> Iter
     Yields
     ------
     answer : object
-        For `size` rows.
+        For `size` rows and :data:`PADDING` more.
     n_real : int
         How many of them, from the first, count.
     """
     for start in range(0, n, size):
         n_real = min(size, n - start)
-        yield ask(take_rows(rows, start + np.arange(size) % n_real)), n_real
+        yield ask(_laid_out(take_rows(rows, start + np.arange(size + PADDING) % n_real))), n_real
+
+
+def _laid_out(rows: Any) -> Any:
+    """The same rows in a memory order that does not depend on what they were taken from; of a single row it does."""
+    if isinstance(rows, np.ndarray):
+        return np.ascontiguousarray(rows)
+    return type(rows)({name: rows[name].array for name in rows.columns}, index=rows.index)
 
 
 def choose_columns(model: Any, names: Sequence[str], where: str, keep: Sequence[str]) -> list[str]:

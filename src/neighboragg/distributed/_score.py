@@ -125,9 +125,10 @@ def score(
     Notes
     -----
     The results have the same bits in one process and on any cluster, however rows are spread over files, as the model
-    is always asked for exactly `batch_rows` rows, on one thread. That holds as far as the classifier's answer for a row
-    does not depend on the other rows, and for workers with the same processor and versions of NumPy and its matrix
-    library; another kind of processor can round a matrix product of the classifier in another way.
+    is always asked for equally many rows, `batch_rows` and some that do not count, on one thread. That holds as far as
+    the classifier's answer for a row does not depend on the other rows, and for workers with the same processor and
+    versions of NumPy and its matrix library; another kind of processor can round a matrix product of the classifier in
+    another way.
 
     The folder has a ``manifest.json`` with fingerprints of the model and of all input files. Whatever does not fit it
     is refused: another model, other settings, files that have changed, a second run at the same time.

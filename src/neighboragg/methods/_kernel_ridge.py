@@ -26,6 +26,9 @@ SMALLEST_DISTANCE = 1e-3
 LARGEST_LEVERAGE = 1 - 1e-6
 # Similarities, or values of rows, held at a time: 2**22, 32 MB.
 BLOCK_ELEMENTS = 2**22
+# The last rows of a matrix product have other last bits where they are too few for a tile, of up to 32 rows or of 24:
+# so many rows are whole tiles, and a row has the same bits in whatever block.
+WHOLE_TILES = 96
 # The map is learned from some of the rows, and gradients are taken at fewer.
 GRADIENT_STEPS, GRADIENT_LANDMARKS, FITTED_ROWS, GRADIENT_ROWS = 2, 500, 6000, 1000
 # Wider rows are first turned to their principal axes: the cost of a map is cubic in its columns.
@@ -50,7 +53,8 @@ class LinearMap(Stored):
 
     def followed_by(self, matrix: FloatArray) -> "LinearMap":
         """This map, then a matrix."""
-        return LinearMap(self.center, self.spread, matrix if self.matrix is None else self.matrix @ matrix)
+        both = matrix if self.matrix is None else self.matrix @ matrix
+        return LinearMap(self.center, self.spread, np.ascontiguousarray(both))
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Mapped rows in double precision; bounded, however far out a row is."""
@@ -177,7 +181,10 @@ def fit_kernel_ridge(
                 f"A kernel of the width {width:.3g} has no finite answers to the {len(judged)} rows that choose its "
                 "ridge.\nHint: scale columns of extreme values, or leave kernels out of second_opinions."
             )
-        coefficients, root = vectors @ (pull * shrinkage[:, None]), vectors * np.sqrt(shrinkage)
+        coefficients = vectors @ (pull * shrinkage[:, None])
+        root = np.ascontiguousarray(
+            vectors * np.sqrt(shrinkage)
+        )  # as in a file, where products have the same bits
         return least, best, KernelRidge(space, width, landmarks, prior, coefficients, root, power)
 
     with ONE_THREAD:
@@ -282,5 +289,6 @@ def as_probabilities(scores: FloatArray) -> FloatArray:
 
 
 def _blocks(X: FloatArray, n_landmarks: int, n_classes: int) -> Iterator[slice]:
-    size = max(1, BLOCK_ELEMENTS // max(n_landmarks, X.shape[1], n_classes))
+    size = BLOCK_ELEMENTS // max(n_landmarks, X.shape[1], n_classes)
+    size = max(1, size - size % WHOLE_TILES)
     return (slice(start, start + size) for start in range(0, len(X), size))
