@@ -48,6 +48,24 @@ def test_equal_bits_however_rows_are_spread(ends, scored, cut_into):
     )
 
 
+class RoundsAsItLikes(LogisticRegression):
+    """As a matrix library: by the memory order, and in another way the last rows, too few for a tile."""
+
+    def predict_proba(self, X):
+        proba = super().predict_proba(X)
+        proba[len(proba) - len(proba) % 24 :] *= 1 + 1e-15
+        return proba * (1 + 1e-15) if np.asarray(X).flags.c_contiguous else proba
+
+
+@pytest.mark.parametrize("ends", SPREADS.values(), ids=SPREADS)
+def test_equal_bits_however_rows_are_rounded(ends, scored, cut_into, digits):
+    X, y = digits
+    model = TrustedClassifier(RoundsAsItLikes(max_iter=50, tol=0.1), random_state=0).fit(X[:300], y[:300])
+    whole = scored(cut_into(), "whole", model=model)
+    spread = scored(cut_into(*ends, name="spread"), "again", model=model, part_rows=41)
+    pd.testing.assert_frame_equal(spread, whole, check_exact=True)
+
+
 def test_equal_bits_where_a_class_lives_in_one_file_only(scored, model, new_rows, tmp_path):
     whole = tmp_path / "whole.parquet"
     new_rows.to_parquet(whole)

@@ -5,7 +5,7 @@ import pytest
 
 import neighboragg
 from neighboragg.exceptions import NeighborAggError
-from neighboragg.methods import NeighborAgg
+from neighboragg.methods import NeighborAgg, _kernel_ridge
 from neighboragg.methods._kernel_ridge import (
     JITTER,
     RIDGES,
@@ -82,6 +82,22 @@ def test_in_blocks(monkeypatch):
     other, again = fit(40)
     np.testing.assert_allclose(again, said, atol=1e-9)
     np.testing.assert_allclose(other.predict_proba(X, NOBODY), model.predict_proba(X, NOBODY), atol=1e-9)
+
+
+@pytest.mark.parametrize(("n_elements", "size"), [(400, 10), (10_000, 192), (40 * 192, 192), (100, 2)])
+def test_blocks_are_whole_tiles(monkeypatch, n_elements, size):
+    """So that no row is among the last of a product, which are rounded in another way, but at the very end."""
+    monkeypatch.setattr(_kernel_ridge, "BLOCK_ELEMENTS", n_elements)
+    blocks = list(_kernel_ridge._blocks(np.empty((500, 3)), 40, 3))
+    assert [block.start for block in blocks] == list(range(0, 500, size))
+
+
+def test_arrays_lie_in_memory_as_in_a_file():
+    """Else a product of the same numbers may have other bits."""
+    model, _ = fit(40)
+    turned = LinearMap.scaling(X).followed_by(np.asfortranarray(RNG.normal(size=(3, 3))))
+    for array in (model.landmarks, model.coefficients, model.root, turned.matrix):
+        assert array.flags.c_contiguous
 
 
 def test_kernel_by_hand():

@@ -289,6 +289,7 @@ def as_probabilities(scores: FloatArray) -> FloatArray:
 
 
 def _blocks(X: FloatArray, n_landmarks: int, n_classes: int) -> Iterator[slice]:
-    size = BLOCK_ELEMENTS // max(n_landmarks, X.shape[1], n_classes)
-    size = max(1, size - size % WHOLE_TILES)
+    size = max(1, BLOCK_ELEMENTS // max(n_landmarks, X.shape[1], n_classes))
+    if size > WHOLE_TILES:
+        size -= size % WHOLE_TILES
     return (slice(start, start + size) for start in range(0, len(X), size))
