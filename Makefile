@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --quiet
 
-.PHONY: demo test test-torch test-pure kernel check browser bench clean
+.PHONY: demo test test-all test-torch test-pure kernel check browser bench clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -26,12 +26,17 @@ $(VENV)/.dev: pyproject.toml hatch_build.py tools/build_kernel.py $(KERNEL)/sear
 demo: $(VENV)/.demo
 	@$(BIN)/neighboragg demo
 
+# The quick run: every statement once, on the smallest data that can refute it.
 test: check browser
-	@$(BIN)/python -m pytest -n auto --cov --cov-report=term
+	@$(BIN)/python -m pytest -n auto
+
+# Everything: all cases, all draws, kills, sanitizers, examples in docstrings, and branch coverage.
+test-all: check browser
+	@$(BIN)/python -m pytest -n auto --full --cov --cov-report=term
 
 # Apart from `test`, as PyTorch is a large download.
 test-torch: $(VENV)/.torch
-	@$(BIN)/python -m pytest -n auto tests/torch_networks src/neighboragg/torch src/neighboragg/bench/images \
+	@$(BIN)/python -m pytest -n auto --full tests/torch_networks src/neighboragg/torch src/neighboragg/bench/images \
 	  --cov=src/neighboragg/torch --cov=src/neighboragg/bench/images --cov-branch --cov-config=/dev/null --cov-fail-under=95 --cov-report=term
 
 # The search compiled again, in place; an installation does so as well.
@@ -45,8 +50,8 @@ test-pure: $(VENV)/.dev
 	@rm -rf $(VENV)/pure
 	@CXX=/bin/false $(PIP) --no-deps --target $(VENV)/pure .
 	@$(PURE) -c 'from neighboragg.neighbors import kernel_in_use as k; assert k().name == "numpy", k()'
-	@$(PURE) -m pytest -n auto tests/neighbors
-	@$(PURE) -m pytest -n auto -m "not slow" tests --ignore tests/neighbors
+	@$(PURE) -m pytest -n auto --full tests/neighbors
+	@$(PURE) -m pytest -n auto tests --ignore tests/neighbors
 
 $(VENV)/.torch: $(VENV)/.dev
 	@echo "Installing PyTorch ..."

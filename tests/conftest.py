@@ -1,13 +1,7 @@
-"""What all tests share: one thread for products and trees, and examples of docstrings among the slow ones."""
+"""What all tests share: one thread for products and trees."""
 
 import pytest
 from threadpoolctl import threadpool_limits
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if isinstance(item, pytest.DoctestItem):
-            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True, scope="module")

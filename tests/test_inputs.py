@@ -111,7 +111,7 @@ def frame():
     return pd.DataFrame(X, columns=NAMES)
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=2)
 @each_call
 @pytest.mark.parametrize(
     ("rows", "labels"),
@@ -142,7 +142,7 @@ def test_probabilities_may_be_tensors():
     np.testing.assert_array_equal(method.score_samples(Tensor(X), Tensor(PROBA)), pooled(X, Y))
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @each_call
 def test_a_data_set_is_a_frame(owner, frame):
     np.testing.assert_array_equal(CALLS[owner](Dataset(frame), Dataset({"label": Y})), CALLS[owner](frame, Y))
@@ -178,7 +178,7 @@ def test_labels_among_the_columns_are_refused(owner, frame):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=2)
 @each_call
 @pytest.mark.parametrize("kind", ["lists", "arrays", "tensors", "arrow", "polars"])
 def test_a_column_of_vectors_is_a_column_for_each_number(owner, frame, kind):
@@ -222,7 +222,7 @@ def test_vectors_of_several_lengths_are_refused(owner):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=2)
 @each_call
 @pytest.mark.parametrize(
     "labels",

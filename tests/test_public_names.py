@@ -105,7 +105,6 @@ def test_extras_named_in_errors_exist():
     assert named <= set(extras)
 
 
-@pytest.mark.slow
 def test_a_bare_import_needs_no_extra():
     heavy = [
         "PIL",
@@ -143,7 +142,7 @@ print(TrustedClassifier(LogisticRegression(), random_state=0).fit(X, y).score_sa
     assert done.stdout.strip() == "(80,)"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_the_core_imports_is_declared():
     """Whatever else is installed here, a new environment has the declared packages only."""
     declared = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]

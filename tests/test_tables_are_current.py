@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_tables_are_current():
     done = subprocess.run(
         [sys.executable, str(ROOT / "benchmarks" / "tables.py"), "--check"],

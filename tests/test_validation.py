@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.exceptions import NotFittedError
@@ -26,7 +26,6 @@ def outcome(check, values):
     return found.dtype, found.shape, found.tobytes()
 
 
-@settings(deadline=None)
 @given(st.data(), st.sampled_from([np.float64, np.float32]))
 def test_plain_arrays_and_others_are_rows_alike(data, dtype):
     shape = data.draw(array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=4))
@@ -40,7 +39,6 @@ def test_plain_arrays_and_others_are_rows_alike(data, dtype):
     assert outcome(check, X) == outcome(check, X.view(Subclass)) == outcome(check, np.asfortranarray(X))
 
 
-@settings(deadline=None)
 @given(
     arrays(np.float64, (3, 2), elements=st.sampled_from([0.0, 1.0, 0.5, 0.4999, -1e-4, -1.0, np.nan, np.inf]))
 )

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 WITHOUT = """
 import sys
 
@@ -19,6 +21,7 @@ def run(code):
     return subprocess.run([sys.executable, "-c", WITHOUT + code], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.full
 def test_the_core_imports():
     done = run("import neighboragg, neighboragg.audit, neighboragg.cli; print(neighboragg.NeighborAgg())")
     assert (done.returncode, done.stdout) == (0, "NeighborAgg()\n"), done.stderr
@@ -33,6 +36,7 @@ def test_what_needs_it_names_the_extra():
     )
 
 
+@pytest.mark.full
 def test_a_device_names_the_extra():
     done = run(
         "from neighboragg.neighbors import ClasswiseNeighbors\n"

@@ -167,7 +167,6 @@ class TestBandwidth:
         trust = NetworkAggregator().fit(evidence, codes).predict_trust(evidence)
         np.testing.assert_array_equal(NetworkAggregator().fit(scaled, codes).predict_trust(scaled), trust)
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("value", [0.0, np.inf], ids=["duplicates", "no neighbors"])
     def test_one_where_there_is_no_scale(self, value):
         evidence, codes = make_evidence()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
@@ -27,6 +27,7 @@ from neighboragg.aggregators._pool_weights import (
     skill_prior,
 )
 from neighboragg.exceptions import InvalidParameterError
+from sizes import examples
 
 
 def make_tensor(n=80, n_classes=3, n_experts=4, seed=0):
@@ -66,7 +67,6 @@ def guard(tensor, codes):
 
 
 class TestPoolWeights:
-    @pytest.mark.slow
     @pytest.mark.parametrize("penalty", [1e-3, 1.0, 50.0])
     @pytest.mark.parametrize("weighted", [False, True])
     def test_optimum(self, penalty, weighted):
@@ -236,7 +236,6 @@ class TestGuardWeight:
     def test_nothing_beside_the_classifier(self):
         assert guard(*make_tensor(n_experts=1)) == 0.0
 
-    @pytest.mark.slow
     def test_noise_seldom_passes(self):
         weights = np.array([guard(*make_tensor(60, 3, 5, seed=seed)) for seed in range(60)])
         assert weights.mean() < 0.1
@@ -300,7 +299,6 @@ def test_weights_of_very_many_rows_are_those_of_all_at_once(monkeypatch):
 
 
 class TestGuard:
-    @pytest.mark.slow
     def test_neighbors_that_know_nothing_change_no_order(self):
         trusted = 0
         for seed in range(8):
@@ -343,8 +341,7 @@ class TestGuard:
             assert top[part].mean() == pytest.approx(right[part].mean(), abs=0.08)
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=15)
+@examples(15)
 @given(st.permutations(range(4)), st.integers(0, 100))
 def test_names_of_the_classes_do_not_matter(order, seed):
     evidence, codes = make_evidence(60, 4, seed=seed, opinion=True)

@@ -9,8 +9,6 @@ from neighboragg.audit import audit
 from neighboragg.datasets import add_label_noise
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def wine():
@@ -115,6 +113,7 @@ def test_probabilities_are_in_numeric_order_if_all_labels_are_numbers(numbered):
     assert agreement(audit(frame, label="y", proba=proba, flag=20))
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("source", ["classes", "frame", "csv", "parquet", "npz"])
 def test_named_columns_may_be_in_any_order_and_of_absent_classes(numbered, tmp_path, source):
     frame, proba = numbered

@@ -14,8 +14,6 @@ from neighboragg.datasets import add_label_noise
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.review import DecisionStore, load_review_set
 
-pytestmark = pytest.mark.slow
-
 
 def run(*arguments):
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
@@ -108,6 +106,7 @@ def test_a_sample_of_the_rows_is_judged_and_corrected_in_place(wine, tmp_path):
     assert np.flatnonzero(changed).tolist() == sorted(item.row for item in review_set.flagged)
 
 
+@pytest.mark.full
 def test_dates_and_missing_values_are_shown(tmp_path):
     X, y = load_wine(return_X_y=True, as_frame=True)
     frame = X.iloc[:, :3].assign(
@@ -121,6 +120,7 @@ def test_dates_and_missing_values_are_shown(tmp_path):
     assert {content["count"] for content in contents} == {1, None}
 
 
+@pytest.mark.full
 def test_texts(tmp_path):
     rng = np.random.default_rng(0)
     words = {"animal": ["cat", "dog", "cow", "fur", "paw"], "plant": ["leaf", "root", "seed", "moss", "bark"]}
@@ -136,6 +136,7 @@ def test_texts(tmp_path):
     assert item.kind == "text"
 
 
+@pytest.mark.full
 def test_a_table_of_the_form_of_the_quora_questions(tmp_path):
     rng = np.random.default_rng(0)
     words = {0: ["how", "learn", "best", "way", "python"], 1: ["why", "stupid", "hate", "people", "always"]}
@@ -185,6 +186,7 @@ def test_embeddings_probabilities_and_pictures(digits):
     assert (agrees.astype(int) == found["suggested"][agrees.index]).mean() > 0.9
 
 
+@pytest.mark.full
 def test_probabilities_of_a_sample_in_which_a_class_is_missing(tmp_path):
     rng = np.random.default_rng(0)
     y = np.array([9] * 60 + [10] * 60 + [11])

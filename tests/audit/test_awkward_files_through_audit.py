@@ -9,8 +9,6 @@ import pytest
 from neighboragg.audit import audit, correct
 from neighboragg.review import DecisionStore, load_review_set
 
-pytestmark = pytest.mark.slow
-
 LABELS = ["01", "1.0", 'qu"ote, comma']
 
 
@@ -37,6 +35,7 @@ def contents_of(seed):
     return text.getvalue(), sep
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("seed", range(12))
 def test_only_decided_cells_change(tmp_path, seed):
     text, sep = contents_of(seed)

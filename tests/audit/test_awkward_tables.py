@@ -11,8 +11,6 @@ from neighboragg.datasets import add_label_noise
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.review import DecisionStore, load_review_set
 
-pytestmark = pytest.mark.slow
-
 
 def run(*arguments):
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
@@ -89,6 +87,7 @@ def test_a_parquet_file_keeps_its_index_and_types(wine, tmp_path):
     )
 
 
+@pytest.mark.full
 def test_a_comma_at_the_end_of_every_line(wine, tmp_path):
     X, noisy = wine
     lines = X.iloc[:, :4].assign(y=np.array(["u", "v", "w"])[noisy.y]).to_csv(index=False).splitlines()
@@ -97,6 +96,7 @@ def test_a_comma_at_the_end_of_every_line(wine, tmp_path):
     assert load_review_set(tmp_path / "s.review.json").classes == ("u", "v", "w")
 
 
+@pytest.mark.full
 def test_labels_and_values_that_plots_and_json_do_not_like(wine, tmp_path):
     X, noisy = wine
     frame = X.assign(account=np.arange(178) + 12_345_678, y=np.array(["$20_$", "$100%$", "[/b]"])[noisy.y])
@@ -111,6 +111,7 @@ def test_labels_and_values_that_plots_and_json_do_not_like(wine, tmp_path):
     assert items[8].content["account"] == 12_345_686
 
 
+@pytest.mark.full
 def test_an_identifier_does_not_make_a_column_for_every_row(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 400)
@@ -122,6 +123,7 @@ def test_an_identifier_does_not_make_a_column_for_every_row(tmp_path):
     assert noisy.mask[pd.read_csv(tmp_path / "s.csv")["row"]].mean() > 0.7
 
 
+@pytest.mark.full
 def test_copies_of_a_text_do_not_vouch_for_it(tmp_path):
     rng = np.random.default_rng(0)
     words = {"animal": ["cat", "dog", "cow", "fur", "paw"], "plant": ["leaf", "root", "seed", "moss", "bark"]}
@@ -135,6 +137,7 @@ def test_copies_of_a_text_do_not_vouch_for_it(tmp_path):
     assert noisy.mask[rows][found].mean() > 0.9
 
 
+@pytest.mark.full
 def test_missing_texts_are_empty_ones(tmp_path):
     texts = ["green leaf here", "brown dog there", None, "brown fur there", "green moss here"] * 8
     frame = pd.DataFrame({"text": texts, "kind": ["p", "a", "a", "a", "p"] * 8})
@@ -215,6 +218,7 @@ def test_texts_without_a_common_word_are_refused(tmp_path):
         run("audit", tmp_path / "t.csv", "--label", "y", "--text", "text", "-o", tmp_path / "s.csv")
 
 
+@pytest.mark.full
 def test_rows_are_numbered_as_in_the_file_and_folders_are_made(wine, tmp_path):
     X, noisy = wine
     X.assign(y=noisy.y).to_csv(tmp_path / "t.csv", index=False)
@@ -225,6 +229,7 @@ def test_rows_are_numbered_as_in_the_file_and_folders_are_made(wine, tmp_path):
     assert said == pd.read_csv(flagged)["place"].tolist()
 
 
+@pytest.mark.full
 def test_texts_are_judged_with_other_columns(wine, tmp_path):
     X, noisy = wine
     frame = X.assign(notes=[f"tasting note {i}" for i in range(178)], y=noisy.y)
@@ -248,6 +253,7 @@ def test_missing_pictures_are_counted(tmp_path):
     )
 
 
+@pytest.mark.full
 def test_nothing_decided_yet(wine, tmp_path):
     X, noisy = wine
     table, flagged = tmp_path / "t.csv", tmp_path / "s.csv"

@@ -7,8 +7,6 @@ import pytest
 from neighboragg.audit import audit
 from neighboragg.exceptions import TrustWarning
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def frame():
@@ -79,6 +77,7 @@ def test_texts_are_compared_without_capitals_and_punctuation():
     assert (3, 80) in rows_of(audit(frame, label="y"), "conflicting copies")
 
 
+@pytest.mark.full
 def test_tables_in_which_most_rows_are_alike_have_no_copies():
     rng = np.random.default_rng(0)
     y = rng.choice(["u", "v"], 200)
@@ -100,6 +99,7 @@ def test_what_says_nothing_flags_nothing():
     assert audit(frame, label="y", flag=7, force=True).result.n_flagged == 7
 
 
+@pytest.mark.full
 def test_rare_classes_that_are_told_apart_are_flagged():
     rng = np.random.default_rng(0)
     y = (rng.random(600) < 0.05).astype(int)

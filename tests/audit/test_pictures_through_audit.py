@@ -17,8 +17,6 @@ from neighboragg.encoders import VectorCache
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.review import DecisionStore, load_review_set
 
-pytestmark = pytest.mark.slow
-
 N = 240
 
 
@@ -113,6 +111,7 @@ def test_a_folder_that_changed_is_not_corrected(digits, tmp_path):
     assert not (tmp_path / "c.csv").exists()
 
 
+@pytest.mark.full
 def test_excluded_pictures_are_left_out_of_the_list(digits, tmp_path):
     root, *_ = digits
     flagged = tmp_path / "s.csv"
@@ -168,6 +167,7 @@ def test_pictures_are_moved_when_asked(digits, tmp_path):
     assert "is not as it was in the audit" in said
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("label", ["../outside", "..", "/tmp/x", ".hidden", "a\\b"])
 def test_no_label_leads_out_of_the_folder(digits, tmp_path, label):
     root, *_ = digits
@@ -182,6 +182,7 @@ def test_no_label_leads_out_of_the_folder(digits, tmp_path, label):
     assert files_in(tmp_path) == before
 
 
+@pytest.mark.full
 def test_no_picture_replaces_another(digits, tmp_path, monkeypatch):
     root, *_ = digits
     flagged, (first, second) = decided(root, tmp_path, first="new", second="new")
@@ -233,6 +234,7 @@ def table_of_digits(digits, tmp_path):
     return frame, wrong
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_a_column_of_paths(table_of_digits, tmp_path, suffix):
     frame, wrong = table_of_digits
@@ -279,6 +281,7 @@ def test_unreadable_pictures_stop_the_audit_or_are_named(table_of_digits, tmp_pa
         assert item.content["image"] == frame["picture"][item.row]
 
 
+@pytest.mark.full
 def test_pictures_of_a_folder_that_cannot_be_shown_can_be_left_out(digits):
     root, *_ = digits
     Image.new("L", (8, 8)).save(root / "one" / "scan.tiff")
@@ -296,6 +299,7 @@ def test_pictures_of_a_folder_that_cannot_be_shown_can_be_left_out(digits):
     assert len(found.result) == N
 
 
+@pytest.mark.full
 def test_a_second_audit_opens_no_picture(digits, tmp_path, monkeypatch):
     root, *_ = digits
     first = audit(root, flag=5)
@@ -336,6 +340,7 @@ def encoder_here(tmp_path, monkeypatch):
     sys.modules.pop("letters_and_pixels", None)
 
 
+@pytest.mark.full
 def test_pictures_by_an_encoder_of_ones_own(digits, tmp_path, encoder_here):
     _, wrong, _ = digits
     output = run("audit", "digits", "--encoder", f"{encoder_here}:pixels", "-o", "s.csv")

@@ -8,7 +8,7 @@ from neighboragg.audit import audit, correct
 from neighboragg.review import DecisionStore, load_review_set
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_new_classes_and_exclusions_reach_the_table(tmp_path, suffix):
     frame = load_wine(as_frame=True).frame[["alcohol", "flavanoids", "proline", "target"]]
@@ -44,7 +44,6 @@ def test_new_classes_and_exclusions_reach_the_table(tmp_path, suffix):
         assert found.to_numpy().tolist() == expected.to_numpy().tolist()
 
 
-@pytest.mark.slow
 def test_rows_are_called_by_their_lines_and_texts_keep_their_other_columns(tmp_path):
     texts = [
         "the cat sat on the mat",

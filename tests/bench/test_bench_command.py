@@ -50,7 +50,7 @@ def prepared(tmp_path, result):
     return make
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_data_end_to_end_and_again(csv, tmp_path, refuse):
     output = tmp_path / "out"
     arguments = (
@@ -87,7 +87,6 @@ def test_data_end_to_end_and_again(csv, tmp_path, refuse):
     assert {path.name: path.read_bytes() for path in output.iterdir()} == files
 
 
-@pytest.mark.slow
 def test_another_label_column_is_another_comparison(csv, tmp_path, monkeypatch, result):
     computed = []
 
@@ -138,7 +137,7 @@ def test_table1_beside_the_paper(prepared, refuse):
     assert (output / "table1.html").read_text().count("<table>") == 5
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_ablation_with_figures(prepared, refuse, figures):
     output = prepared("tabular.jsonl", ABLATION_SETS, PAPER_BASES, ALL_METHODS)
     refuse()

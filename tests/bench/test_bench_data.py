@@ -43,7 +43,6 @@ def test_csv_with_everything(tmp_path, frame):
     np.testing.assert_array_equal(X[:, 7], table["ripe"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["fruit.parquet", "fruit.PQ", "fruit.csv.gz", "FRUIT.CSV", "fruit.tsv", "fruit.tsv.gz", "fruit.v2.txt"],

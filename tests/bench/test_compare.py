@@ -17,7 +17,6 @@ def message_of(*args, **kwargs):
     return str(error.value)
 
 
-@pytest.mark.slow
 def test_a_file_a_frame_and_arrays_give_the_same(csv, frame):
     from_file = compare(csv, label="kind", **QUICK)
     from_frame = compare(frame(), label="kind", **QUICK)

@@ -200,7 +200,7 @@ def test_the_interval_of_one_data_set_is_that_of_its_splits():
     assert (low, high) == pytest.approx((gains.mean() - half, gains.mean() + half), abs=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_intervals_cover_new_data_sets_and_splits_alone_would_not():
     """Gains differ between data sets, by 2, much more than between splits of one."""
     rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ def rows():
     return rng.normal(size=(400, 5)) + labels[:, None], labels
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("name", [name for name in ENTRANTS if name != "Pool, best"])
 def test_test_labels_change_no_trust_score(rows, name):
     X, labels = rows
@@ -30,7 +30,7 @@ def test_test_labels_change_no_trust_score(rows, name):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_test_labels_change_no_second_opinion(rows):
     X, labels = rows[0][:200], rows[1][:200]
     cell = make_cell(X, labels, "LR", 0)
@@ -54,7 +54,7 @@ def test_validation_labels_do_change_it(rows):
     assert np.abs(trust[0] - trust[1]).max() > 0.01
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_shuffled_labels_give_no_better_than_chance():
     """Labels independent of the rows: who is right is a coin's choice, and trust must not foresee it."""
     found = []

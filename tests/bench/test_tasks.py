@@ -74,7 +74,7 @@ def test_only_what_is_missing_is_computed(tmp_path, csv, computed):
     assert store.path.read_bytes() == before
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_processes_change_no_result(tmp_path, csv, monkeypatch):
     """Two processes and one compute the same, and the order of tasks does not matter either."""
     tasks = tasks_on(csv, 2, METHODS)
@@ -102,6 +102,7 @@ def test_processes_change_no_result(tmp_path, csv, monkeypatch):
     assert comparable(ResultStore(together.path).rows) == comparable(together.rows)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_classifiers_share_the_second_opinions_of_a_split(tmp_path, csv, monkeypatch, n_jobs):
     monkeypatch.setattr(_tasks, "_available_memory", lambda: math.inf)
@@ -125,6 +126,7 @@ class Failing(Task):
         raise ZeroDivisionError("no such luck")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_what_was_finished_before_an_error_is_kept(tmp_path, csv, monkeypatch, n_jobs):
     monkeypatch.setattr(_tasks, "_available_memory", lambda: math.inf)

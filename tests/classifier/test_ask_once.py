@@ -107,7 +107,6 @@ def model(request, rows):
     return nested(request.param, *rows)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_each_call_transforms_once_and_predicts_once(model, rows, name):
     X, y = rows
@@ -201,7 +200,6 @@ CLASSIFIERS = {
 ONLY_TWO_CLASSES = {"exponential loss", "threshold", "xgboost, raw scores"}
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer", "ignore:.*probability.*:FutureWarning")
 @pytest.mark.parametrize(
     ("name", "n_classes"),

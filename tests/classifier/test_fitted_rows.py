@@ -55,7 +55,7 @@ def test_fitted_rows_are_told_with_their_share(model, rows, name):
     silent(call, X_new, *([y_new] if name == "score_labels" else []))
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("cv", [None, 3])
 def test_wrong_labels_of_fitted_rows_are_not_confirmed_by_themselves(cv):
     """Every one of them had a trust of 1.0 as long as it was its own neighbor."""
@@ -89,7 +89,6 @@ def test_a_row_gets_the_same_trust_in_any_batch(model, rows):
     np.testing.assert_allclose(model.score_samples(batch), one_by_one, rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_chance_copies_in_a_discrete_table_make_no_noise():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 6, size=(900, 3)).astype(float)
@@ -140,7 +139,6 @@ def test_given_validation_rows_are_fitted_rows_too(rows):
         model.score_samples(X_new)
 
 
-@pytest.mark.slow
 def test_frames_and_texts_are_known_again(rows):
     X, y, _, _ = rows
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(f=np.where(X[:, 5] > 0, "yes", "no"))

@@ -63,7 +63,6 @@ SUPERVISED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SUPERVISED)
 @pytest.mark.parametrize("place", ["pipeline", "features"])
 def test_cross_validation_refuses_vectors_learned_from_labels(noise, name, place):
@@ -105,7 +104,6 @@ def test_held_out_rows_show_that_noise_cannot_be_trusted(noise, name):
     assert model.fit(X, y).score_samples(new).mean() < 0.56
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cv", [None, 3])
 @pytest.mark.parametrize(
     ("wrap", "outer"),

@@ -11,6 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from neighboragg import TrustedClassifier
 from neighboragg.aggregators import PoolAggregator
 from neighboragg.methods import MaxConfidence, NeighborAgg
+from sizes import draws
 
 ROWS, LABELS = make_classification(900, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
 X, Y, NEW = ROWS[:600], LABELS[:600], ROWS[600:]
@@ -36,19 +37,18 @@ def test_rows_far_away_are_unfamiliar(way):
     assert 0.3 < model.familiarity(NEW).mean() < 0.8
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", ["held out", "cross-validated"])
 def test_false_alarms_of_rows_drawn_by_class_and_out_of_fold(way):
     """What the proof leaves out: a draw by class, and classifiers and scales that have seen the rows."""
     rng = np.random.default_rng(0)
     cheap = NeighborAgg(PoolAggregator(guard=False), learned_metric=False, effort="fast")
-    p = []
-    for _ in range(1000):
+    p, n_draws = [], draws(60)
+    for _ in range(n_draws):
         labels = rng.integers(0, 2, 101)
         rows = rng.standard_t(3, (101, 2)) * (1 + 2 * labels[:, None])
         p.append(fitted(way, rows[:100], labels[:100], cheap).familiarity(rows[100:])[0])
     for level in (0.05, 0.1, 0.2):
-        assert (np.array(p) <= level).sum() <= binom.ppf(1 - 1e-3, 1000, level)
+        assert (np.array(p) <= level).sum() <= binom.ppf(1 - 1e-3, n_draws, level)
     assert (np.array(p) <= 0.2).mean() > 0.1
 
 

@@ -42,8 +42,10 @@ def test_a_model_that_has_been_used_is_saved_as_before(rows, tmp_path):
     assert (tmp_path / "new.nagg").read_bytes() == (tmp_path / "used.nagg").read_bytes()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.full) if name == "second opinions" else name for name in MODELS],
+)
 def test_equal_bits_after_loading(rows, tmp_path, name):
     X, y = rows
     model = MODELS[name].fit(X, y)
@@ -54,7 +56,6 @@ def test_equal_bits_after_loading(rows, tmp_path, name):
     np.testing.assert_array_equal(again.classes_, model.classes_)
 
 
-@pytest.mark.slow
 def test_string_labels_and_feature_names_survive(rows, tmp_path):
     import pandas as pd
 
@@ -178,7 +179,6 @@ def test_a_classifier_of_other_classes_is_refused(rows, tmp_path):
     )
 
 
-@pytest.mark.slow
 def test_a_result_about_labels(rows, tmp_path):
     result = neighboragg.find_mislabeled(*rows, flag=5)
     result.save(tmp_path / "result.nagg")

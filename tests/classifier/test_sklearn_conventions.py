@@ -23,7 +23,7 @@ from neighboragg import NeighborAgg, TrustedClassifier
 from neighboragg.methods import MaxConfidence, TrustScore
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=5)
 @parametrize_with_checks([TrustedClassifier(LogisticRegression())])
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_checks(estimator, check):
@@ -59,7 +59,6 @@ def preprocessed():
 
 
 class TestWrapping:
-    @pytest.mark.slow
     def test_labels_and_probabilities_are_the_classifiers_own(self, rows):
         X, y = rows
         model = TrustedClassifier(LogisticRegression(), random_state=0).fit(X, y)
@@ -75,14 +74,12 @@ class TestWrapping:
         assert copy.estimator.C == 0.5
         assert copy.method.alpha == 0.1
 
-    @pytest.mark.slow
     def test_inside_a_pipeline(self, rows):
         X, y = rows
         pipeline = make_pipeline(StandardScaler(), TrustedClassifier(LogisticRegression(), random_state=0))
         pipeline.fit(X, y)
         assert pipeline.score_samples(X).shape == (len(X),)
 
-    @pytest.mark.slow
     def test_grid_search_reaches_nested_parameters(self, rows):
         X, y = rows
         search = GridSearchCV(
@@ -103,7 +100,7 @@ class TestWrapping:
         assert (predicted != proba.argmax(axis=1)).any()
         np.testing.assert_allclose(model.score_samples(X), proba[np.arange(len(X)), predicted])
 
-    @pytest.mark.slow
+    @pytest.mark.full(keep=3)
     @pytest.mark.parametrize(
         "classifier",
         [
@@ -142,7 +139,6 @@ class TestWrapping:
 
 
 class TestKindsOfRows:
-    @pytest.mark.slow
     def test_pandas_frame_with_categories_through_a_pipeline(self, frame):
         X, y = frame
         model = TrustedClassifier(preprocessed(), random_state=0).fit(X, y)
@@ -157,7 +153,6 @@ class TestKindsOfRows:
         trust = TrustedClassifier(classifier, random_state=0).fit(X, y).score_samples(X)
         assert np.isfinite(trust).all()
 
-    @pytest.mark.slow
     def test_polars_equals_pandas(self, frame):
         X, y = frame
         numbers = X[["age", "count"]]
@@ -168,7 +163,6 @@ class TestKindsOfRows:
             pandas_model.score_samples(numbers), polars_model.score_samples(polars_numbers)
         )
 
-    @pytest.mark.slow
     def test_sparse_rows(self, rows):
         X, y = rows
         model = TrustedClassifier(LogisticRegression(), random_state=0).fit(sparse.csr_matrix(X), y)
@@ -186,7 +180,6 @@ class TestKindsOfRows:
         model = TrustedClassifier(clf, random_state=0).fit(texts, y)
         assert model.score_samples(texts).shape == (120,)
 
-    @pytest.mark.slow
     def test_missing_values_if_the_classifier_takes_them(self, rows):
         X, y = rows
         X = X.copy()
@@ -194,7 +187,6 @@ class TestKindsOfRows:
         model = TrustedClassifier(HistGradientBoostingClassifier(max_iter=5), random_state=0).fit(X, y)
         assert np.isfinite(model.score_samples(X)).all()
 
-    @pytest.mark.slow
     def test_string_labels_equal_integer_labels(self, rows):
         X, y = rows
         names = np.array(["ape", "bee", "cat"])
@@ -203,7 +195,6 @@ class TestKindsOfRows:
         np.testing.assert_array_equal(by_number.score_samples(X), by_name.score_samples(X))
         np.testing.assert_array_equal(by_number.score_labels(X, y), by_name.score_labels(X, names[y]))
 
-    @pytest.mark.slow
     def test_iris_as_frame_and_series(self):
         X, y = load_iris(return_X_y=True, as_frame=True)
         model = TrustedClassifier(LogisticRegression(max_iter=500), random_state=0).fit(X, y)

@@ -52,7 +52,7 @@ def test_stacking_that_hides_its_probabilities_before_fit(rows, wrapped):
 
 
 class TestWaysToValidate:
-    @pytest.mark.slow
+    @pytest.mark.full(keep=1)
     @pytest.mark.parametrize("settings", [{}, {"cv": 3}], ids=["hold-out", "cross-validation"])
     def test_beats_max_softmax_on_digits(self, digits, settings):
         X, y, X_test, y_test = digits
@@ -88,7 +88,6 @@ class TestWaysToValidate:
         np.testing.assert_array_equal(model.estimator_.coef_, LogisticRegression().fit(X, y).coef_)
         assert model.validation_indices_ is None
 
-    @pytest.mark.slow
     def test_same_seed_same_bits(self, rows):
         X, y = rows
         first, second = (
@@ -108,7 +107,6 @@ class TestWaysToValidate:
         held_out = holdout_mask(np.array([0, 0, 1]), 1e-9, np.random.RandomState(0))
         assert held_out.sum() == 1
 
-    @pytest.mark.slow
     def test_sample_weight_reaches_the_classifier(self, rows):
         X, y = rows
         weight = np.where(y == 1, 10.0, 0.1)
@@ -120,7 +118,6 @@ class TestWaysToValidate:
 
 
 class TestFeatures:
-    @pytest.mark.slow
     @pytest.mark.parametrize(
         "features", ["auto", "passthrough", MinMaxScaler(), lambda X: np.asarray(X)[:, :2]]
     )
@@ -174,7 +171,6 @@ class TestExplanation:
         assert f"nearest {model.classes_[c]}: customer {nearest} at " in str(again.explain(frame[250:252]))
         assert "here" not in str(again.explain(frame[250:252]))
 
-    @pytest.mark.slow
     def test_neighbors_in_a_frame_with_a_column_of_vectors(self, rows):
         X, y = rows
         frame = pd.DataFrame({"age": X[:, 0], "embedding": list(X[:, 1:])})
@@ -372,7 +368,6 @@ class TestHardData:
         X, y = rows
         assert np.isfinite(self.fit(np.ones_like(X), y).score_samples(X)).all()
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("scale", [1e-30, 1e30])
     def test_extreme_scales(self, rows, scale):
         X, y = rows
@@ -385,20 +380,17 @@ class TestHardData:
         X = (X * 1e17).astype(np.int64)
         assert np.isfinite(self.fit(X, y).score_samples(X)).all()
 
-    @pytest.mark.slow
     def test_float32_is_close_to_float64(self, rows):
         X, y = rows
         classifier = LogisticRegression()
         single = self.fit(X.astype(np.float32), y, classifier).score_samples(X.astype(np.float32))
         np.testing.assert_allclose(single, self.fit(X, y, classifier).score_samples(X), atol=1e-2)
 
-    @pytest.mark.slow
     def test_numbers_as_objects(self, rows):
         X, y = rows
         objects, plain = self.fit(X.astype(object), y), self.fit(X, y)
         np.testing.assert_array_equal(objects.score_samples(X.astype(object)), plain.score_samples(X))
 
-    @pytest.mark.slow
     def test_no_rows_to_score(self, rows):
         model = TrustedClassifier(LR, features="passthrough", random_state=0).fit(*rows)
         with pytest.raises(ValueError, match="minimum of 1 is required"):

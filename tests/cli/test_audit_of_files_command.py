@@ -29,7 +29,7 @@ def run(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_folder_and_a_pattern_are_judged_like_a_table(files):
     folder, frame = files
     expected = find_mislabeled(frame.drop(columns=["species", "number"]), frame["species"])
@@ -49,7 +49,7 @@ def test_a_folder_and_a_pattern_are_judged_like_a_table(files):
         np.testing.assert_array_equal(judged["score"], expected.scores)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_cluster_gives_the_same(files):
     folder, _ = files
     for name, options in {
@@ -113,7 +113,6 @@ def test_warnings_are_said(files, monkeypatch):
     assert "0 labels flagged" in done.output
 
 
-@pytest.mark.slow
 def test_an_address_is_audited_like_a_folder(files, monkeypatch):
     quick = partial(distributed.find_mislabeled, own_models=False)
     monkeypatch.setattr("neighboragg.audit._large.find_mislabeled", quick)

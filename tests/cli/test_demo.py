@@ -15,7 +15,6 @@ from neighboragg.cli._demo_picture import Judged
 from neighboragg.exceptions import NeighborAggError
 
 
-@pytest.mark.slow
 def test_demo_shows_where_neighbors_help_and_where_not(tmp_path):
     picture = tmp_path / "digits.png"
     result = CliRunner().invoke(app, ["demo", "--output", str(picture)], env={"COLUMNS": "140"})
@@ -65,7 +64,7 @@ def test_version():
     assert result.output.strip() == neighboragg.__version__
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_installed_command():
     done = subprocess.run(
         [sys.executable, "-m", "neighboragg", "--help"],

@@ -82,7 +82,7 @@ def test_a_cluster_that_is_none(files, monkeypatch):
     assert said.startswith("Error: No Dask scheduler answers at tcp://127.0.0.1:1 (")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_local_cluster(files):
     model, new = files / "model.nagg", files / "new"
     done = run("score", model, new, "-o", files / "cluster.parquet", "--cluster", "local", "--workers", 1)

@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neighboragg.datasets
@@ -59,7 +59,7 @@ def test_public_names():
     assert public == set(neighboragg.datasets.__all__)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_imports_without_pandas():
     code = "import sys; sys.modules['pandas'] = None; import neighboragg.datasets"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -94,9 +94,7 @@ def test_matrix_of_texts(questions):
     )
 
 
-@pytest.mark.slow
 @given(rows=st.lists(st.tuples(st.sampled_from("abc?"), st.sampled_from("xyz")), min_size=1, max_size=30))
-@settings(deadline=None)
 def test_one_hot_columns_sum_to_one_per_feature(rows):
     dataset = Dataset(
         "any",

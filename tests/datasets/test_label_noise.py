@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from neighboragg.datasets import add_label_noise, make_moons_trust, plausible_proba
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from sizes import examples
 
 KINDS = ["symmetric", "class_dependent", "instance_dependent", "plausible"]
 LEVEL = 1e-6
@@ -32,10 +33,9 @@ def labeled(draw):
     return names[codes], rng.dirichlet(np.ones(n_classes), size=n_rows)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=labeled(), rate=st.floats(0, 0.99), seed=st.integers(0, 2**31 - 1))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_count_mask_classes_and_seed(kind, data, rate, seed):
     y, proba = data
     before = y.copy()
@@ -48,7 +48,7 @@ def test_count_mask_classes_and_seed(kind, data, rate, seed):
     np.testing.assert_array_equal(again.y, noisy.y)
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_seed_other_rows(kind):
     X, y = make_moons_trust(300, random_state=0)
@@ -56,7 +56,6 @@ def test_other_seed_other_rows(kind):
     assert len({mask.tobytes() for mask in masks}) == 5
 
 
-@pytest.mark.slow
 def test_symmetric_is_uniform_over_rows_and_classes():
     y = np.repeat([0, 1, 2], [4, 3, 3])
     first_row, next_class = 0, 0
@@ -84,7 +83,6 @@ def test_class_dependent_has_one_cycle_of_partners():
     assert len(seen) == 6
 
 
-@pytest.mark.slow
 def test_instance_dependent_follows_the_probabilities():
     y = np.array(["a", "a", "b", "b", "c", "c"])
     proba = np.array(
@@ -102,6 +100,7 @@ def test_instance_dependent_follows_the_probabilities():
         assert binomtest(int(count), 2000, share).pvalue > LEVEL
 
 
+@pytest.mark.full
 def test_plausible_draws_rows_and_classes_by_the_probabilities():
     y = np.array(["a", "b", "c"])
     proba = np.array([[0.5, 0.3, 0.2], [0.1, 0.9, 0.0], [0.2, 0.0, 0.8]])

@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neighboragg.datasets import make_moons_trust, paper_split
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
 
-@pytest.mark.slow
 @given(n_samples=st.integers(4, 2000), seed=st.integers(0, 1000))
-@settings(deadline=None)
 def test_every_row_is_in_one_part(n_samples, seed):
     train, validation, test = paper_split(n_samples, seed=seed)
     np.testing.assert_array_equal(np.sort(np.concatenate([train, validation, test])), np.arange(n_samples))

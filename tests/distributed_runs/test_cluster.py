@@ -16,9 +16,8 @@ import pytest
 from neighboragg.distributed import PartsFailedError, connect, score
 from neighboragg.exceptions import NeighborAggError
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("ends", [(), (150,), (1, 30, 30, 100, 140, 180, 290)], ids=["1", "2", "8 unequal"])
 def test_equal_bits_on_a_cluster(ends, scored, cut_into, cluster):
     alone = scored(cut_into())
@@ -26,6 +25,7 @@ def test_equal_bits_on_a_cluster(ends, scored, cut_into, cluster):
     pd.testing.assert_frame_equal(together, alone, check_exact=True)
 
 
+@pytest.mark.full
 def test_equal_bits_on_a_cluster_where_a_class_lives_in_one_file_only(
     scored, cut_into, cluster, new_rows, digits
 ):
@@ -36,6 +36,7 @@ def test_equal_bits_on_a_cluster_where_a_class_lives_in_one_file_only(
     pd.testing.assert_frame_equal(together, scored(cut_into(rows=by_class)), check_exact=True)
 
 
+@pytest.mark.full
 def test_workers_of_a_local_cluster_keep_the_memory_that_the_next_part_needs(monkeypatch):
     monkeypatch.delenv(
         "MALLOC_TRIM_THRESHOLD_", raising=False
@@ -46,6 +47,7 @@ def test_workers_of_a_local_cluster_keep_the_memory_that_the_next_part_needs(mon
     assert environment["OMP_NUM_THREADS"] == "1"
 
 
+@pytest.mark.full
 def test_a_worker_that_is_killed_comes_back_however_long_it_takes():
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 ms"}),  # in which none can
@@ -114,6 +116,7 @@ def test_workers_that_are_killed_change_nothing(scored, cut_into, cluster, deadl
     pd.testing.assert_frame_equal(together, scored(folder), check_exact=True)
 
 
+@pytest.mark.full
 def test_a_large_model_object_is_sent_without_a_warning(scored, cut_into, cluster, deadly):
     large = deadly(0)
     large.padding = np.arange(2_000_000)
@@ -122,6 +125,7 @@ def test_a_large_model_object_is_sent_without_a_warning(scored, cut_into, cluste
     pd.testing.assert_frame_equal(together, scored(folder), check_exact=True)
 
 
+@pytest.mark.full
 def test_a_part_that_kills_every_worker_says_what_to_do(scored, cut_into, cluster, deadly):
     with pytest.raises(PartsFailedError) as caught:
         scored(cut_into(), part_rows=300, client=cluster, model=deadly(4))
@@ -132,6 +136,7 @@ def test_a_part_that_kills_every_worker_says_what_to_do(scored, cut_into, cluste
     ) in str(caught.value)
 
 
+@pytest.mark.full
 def test_a_worker_out_of_memory_says_which_setting_to_change(model_file, new_rows, tmp_path):
     path = tmp_path / "long.parquet"
     rows = new_rows.assign(document="x" * 3_000_000)  # 900 MB in memory, next to nothing on disk
@@ -152,6 +157,7 @@ def test_a_worker_out_of_memory_says_which_setting_to_change(model_file, new_row
     ) in str(caught.value)
 
 
+@pytest.mark.full
 def test_workers_that_take_no_more_tasks_for_lack_of_memory_are_not_waited_for(
     scored, cut_into, monkeypatch, model
 ):
@@ -186,6 +192,7 @@ with Client(sys.argv[4]) as client:
 """
 
 
+@pytest.mark.full
 def test_a_client_that_is_killed_resumes(scored, cut_into, cluster, model_file, tmp_path):
     folder, output = cut_into(100), tmp_path / "scored"
     address = cluster.scheduler_info()["address"]
@@ -200,6 +207,7 @@ def test_a_client_that_is_killed_resumes(scored, cut_into, cluster, model_file, 
     pd.testing.assert_frame_equal(together, scored(folder, "alone"), check_exact=True)
 
 
+@pytest.mark.full
 def test_failures_on_a_cluster_name_file_and_rows(scored, cut_into, cluster, new_rows):
     folder = cut_into(100)
     rows = new_rows[:100].copy()
@@ -211,6 +219,7 @@ def test_failures_on_a_cluster_name_file_and_rows(scored, cut_into, cluster, new
         scored(folder, client=cluster)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "said"),
     [("unreadable", "UnreadableError: 7: no"), ("unsendable", "ValueError: no"), ("exit", "SystemExit: 0")],
@@ -225,6 +234,7 @@ def test_failures_that_cannot_be_sent_are_told(
         scored(cut_into(), model=Stubborn(name), client=client)
 
 
+@pytest.mark.full
 def test_workers_that_are_gone_for_good_are_not_waited_for(scored, cut_into, monkeypatch, model, tmp_path):
     monkeypatch.setattr("neighboragg.distributed._executor.IDLE_SECONDS", 0.5)
     monkeypatch.setattr("neighboragg.distributed._executor.LOOK_SECONDS", 0.1)

@@ -58,7 +58,7 @@ def test_the_result_in_memory_where_all_rows_are_in_the_sample(judged, labeled):
     np.testing.assert_array_equal(found["label_trust"], expected.label_trust)
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     "ends", [(75,), (10, 11, 30, 30, 90, 120, 140), (1, 149)], ids=["2", "8, one empty", "unequal"]
 )
@@ -69,7 +69,7 @@ def test_equal_bits_however_rows_are_spread(judged, ends):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_equal_bits_where_a_class_lives_in_one_file_only(judged, labeled):
     by_class = labeled.sort_values("species", ignore_index=True)
     ends = tuple(np.cumsum(by_class["species"].value_counts(sort=False))[:-1])
@@ -79,7 +79,7 @@ def test_equal_bits_where_a_class_lives_in_one_file_only(judged, labeled):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "ends", [(), (75,), (10, 11, 30, 30, 90, 120, 140)], ids=["1", "2", "8 unequal, one empty"]
 )
@@ -89,7 +89,7 @@ def test_equal_bits_on_a_cluster(judged, cluster, ends):
     pd.testing.assert_frame_equal(together, alone, check_exact=True)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_equal_bits_on_a_cluster_where_a_class_lives_in_one_file_only(judged, labeled, cluster):
     by_class = labeled.sort_values("species", ignore_index=True)
     ends = tuple(np.cumsum(by_class["species"].value_counts(sort=False))[:-1])
@@ -101,7 +101,7 @@ def test_equal_bits_on_a_cluster_where_a_class_lives_in_one_file_only(judged, la
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_workers_that_are_killed_change_nothing(judged, cluster, kills):
     settings = {"sample_rows": 90, "part_rows": 10, "ends": (10, 80)}
     together = judged("together", client=cluster, progress=kills("Judging labels"), **settings)
@@ -126,7 +126,7 @@ with Client(sys.argv[3]) as client:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_client_that_is_killed_resumes(judged, labeled, cluster, tmp_path):
     source, output = tmp_path / "input together", tmp_path / "together"
     source.mkdir()

@@ -92,7 +92,7 @@ def same_answers(path, model, new):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_model_in_memory(files, fitted, digits, frozen, tmp_path):
     X, y = digits
     source, validation = files(100)
@@ -114,7 +114,7 @@ def test_the_model_in_memory_of_few_rows(files, fitted, digits, rows):
     same_answers(path, model.fit(X[:200], y[:200], X_val=X[600:800], y_val=y[600:800]), X[800:])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_out_of_fold_evidence_is_that_in_memory(files, fitted, digits):
     X, y = digits
     source, _ = files(100)
@@ -123,7 +123,7 @@ def test_out_of_fold_evidence_is_that_in_memory(files, fitted, digits):
     same_answers(path, model.fit(X[:600], y[:600]), X[800:])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_sample_learns_and_all_rows_are_neighbors(files, fitted, digits, frozen, few_sampled):
     X, y = digits
     source, validation = files(100)
@@ -133,7 +133,7 @@ def test_a_sample_learns_and_all_rows_are_neighbors(files, fitted, digits, froze
     assert len(neighboragg.load(path).method_.reference_) == 800
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("ends", SPREADS.values(), ids=SPREADS)
 @pytest.mark.parametrize("validated", [True, False])
 def test_equal_bits_on_a_cluster(files, fitted, cluster, ends, validated, few_sampled):
@@ -145,7 +145,7 @@ def test_equal_bits_on_a_cluster(files, fitted, cluster, ends, validated, few_sa
     same_models(together, alone)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_equal_bits_where_a_class_lives_in_one_file_only(files, fitted, cluster, rows):
     by_class = rows.sort_values("digit", kind="stable", ignore_index=True)
     ends = np.cumsum(by_class["digit"].value_counts(sort=False))[:-1]
@@ -155,7 +155,7 @@ def test_equal_bits_where_a_class_lives_in_one_file_only(files, fitted, cluster,
     same_models(together, fitted(whole, validation, "alone.nagg", n_jobs=2))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("stage", ["Making vectors", "Searching neighbors"])
 def test_workers_that_are_killed_change_nothing(files, fitted, cluster, kills, stage):
     source, validation = files(100)
@@ -184,7 +184,7 @@ with Client(sys.argv[3]) as client:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("stage", ["Making vectors", "Searching neighbors"])
 def test_a_client_that_is_killed_resumes(files, fitted, cluster, tmp_path, stage):
     source, _ = files(100)
@@ -208,7 +208,7 @@ def test_a_client_that_is_killed_resumes(files, fitted, cluster, tmp_path, stage
     same_models(together, fitted(source, None, "alone.nagg", model=model))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_model_scores_files(files, fitted, digits, tmp_path):
     source, validation = files(100)
     path = fitted(source, validation)
@@ -220,7 +220,7 @@ def test_the_model_scores_files(files, fitted, digits, tmp_path):
     assert len(scored) == len(X) - 800
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_columns_of_vectors(fitted, tmp_path, digits):
     X, y = np.ascontiguousarray(digits[0]), digits[1]
     for name, part in {"train": slice(600), "val": slice(600, 800)}.items():
@@ -246,6 +246,7 @@ def test_a_failed_part_is_named_and_the_rest_is_kept(files, fitted, rows, tmp_pa
     assert not (tmp_path / "model.nagg").exists()
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("lost", ["rows.npy", "stage.nagg"])
 def test_what_is_lost_is_made_again(files, fitted, frozen, tmp_path, lost):
     source, validation = files(100)
@@ -313,7 +314,7 @@ def test_an_output_that_came_while_another_run_had_the_lock(files, fitted, tmp_p
     assert not (tmp_path / "model.nagg.parts").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_refusals(files, fitted, rows, tmp_path, frozen, digits):
     source, validation = files(100)
     fitted(source, validation)

@@ -40,6 +40,7 @@ def test_results_are_those_of_the_model(scored, cut_into, model, new_rows):
         np.testing.assert_allclose(found[name], getattr(expected, name), rtol=1e-12)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("ends", SPREADS.values(), ids=SPREADS)
 def test_equal_bits_however_rows_are_spread(ends, scored, cut_into):
     whole = scored(cut_into(), "whole")
@@ -57,6 +58,7 @@ class RoundsAsItLikes(LogisticRegression):
         return proba * (1 + 1e-15) if np.asarray(X).flags.c_contiguous else proba
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("ends", SPREADS.values(), ids=SPREADS)
 def test_equal_bits_however_rows_are_rounded(ends, scored, cut_into, digits):
     X, y = digits
@@ -161,7 +163,6 @@ score(sys.argv[1], sys.argv[2], sys.argv[3], keep=["id"], part_rows=70, batch_ro
 """
 
 
-@pytest.mark.slow
 def test_a_killed_run_is_resumed(model_file, cut_into, tmp_path, scored):
     folder, output = cut_into(100), tmp_path / "scored"
     command = [sys.executable, "-c", KILLED, str(model_file), str(folder), str(output)]

@@ -21,7 +21,7 @@ def run(code):
     return subprocess.run([sys.executable, "-c", WITHOUT + code], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_texts_need_no_pillow():
     done = run(
         "from neighboragg.encoders import encode_texts; print(encode_texts(['a'], lambda texts: [[1.0]]))"
@@ -29,7 +29,7 @@ def test_texts_need_no_pillow():
     assert (done.returncode, done.stdout) == (0, "[[1.]]\n"), done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_pictures_name_the_extra():
     done = run("from neighboragg.features import ImageFeatures; ImageFeatures().transform(['a.png'])")
     assert done.returncode == 1

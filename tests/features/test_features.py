@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
@@ -14,10 +14,11 @@ from sklearn.exceptions import NotFittedError
 import neighboragg
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.features import TabularFeatures, TamedScores
+from sizes import examples
 
 
 class TestTamedScores:
-    @settings(deadline=None, max_examples=50)
+    @examples(50)
     @given(arrays(np.float64, (30, 2), elements=st.floats(-1e6, 1e6)))
     def test_monotone_and_bounded(self, X):
         scores = TamedScores().fit_transform(X)
@@ -50,7 +51,7 @@ class TestTamedScores:
     def test_a_column_of_nothing(self):
         assert (TamedScores().fit_transform(np.full((4, 1), np.nan)) == 0).all()
 
-    @settings(deadline=None, max_examples=50)
+    @examples(50)
     @given(
         arrays(
             np.float64,
@@ -127,7 +128,6 @@ class TestTabularFeatures:
             TabularFeatures().fit_transform(X), TabularFeatures().fit_transform(X.toarray())
         )
 
-    @pytest.mark.slow
     def test_wide_sparse_is_reduced(self, tmp_path):
         X = sparse.random(300, 1000, 0.05, random_state=0, format="csr")
         features = TabularFeatures().fit(X)

@@ -47,7 +47,7 @@ def test_a_pipeline_is_cross_validated_and_cloned():
     assert ImageFeatures(encoder=brightness).fit(ARRAYS).transform(ARRAYS[:3]).shape == (3, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_wrong_labels_of_pictures_in_every_form(tmp_path):
     y = Y.copy()
     wrong = [7, 50, 150]
@@ -59,7 +59,6 @@ def test_wrong_labels_of_pictures_in_every_form(tmp_path):
         np.testing.assert_array_equal(result.scores, results[0].scores)
 
 
-@pytest.mark.slow
 def test_trust_in_predictions_for_pictures(tmp_path):
     X = forms(tmp_path)["images"]
     model = TrustedClassifier(

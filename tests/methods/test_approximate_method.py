@@ -38,7 +38,7 @@ def method(request):
     return fitted(algorithm=request.param, recall=0.95)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_metric_has_indexes_that_say_what_they_find(method):
     assert list(method.indexes_) == ["features", "learned metric"]
     for index in method.indexes_.values():
@@ -46,7 +46,7 @@ def test_every_metric_has_indexes_that_say_what_they_find(method):
         assert (index.recall_interval_[:, 0] >= 0.95).all()
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 def test_trust_is_next_to_that_of_the_exact_search(method):
     exact, found = fitted().score_samples(X_TEST, P_TEST), method.score_samples(X_TEST, P_TEST)
     assert (exact != found).any()  # otherwise nothing is approximate here
@@ -55,14 +55,13 @@ def test_trust_is_next_to_that_of_the_exact_search(method):
     assert abs(roc_auc_score(correct, exact) - roc_auc_score(correct, found)) < 0.01
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 def test_saved_and_loaded_it_says_the_same(method, tmp_path):
     method.save(tmp_path / "method.nagg")
     loaded = neighboragg.load(tmp_path / "method.nagg")
     assert loaded.predict_trust(X_TEST, P_TEST).tobytes() == method.predict_trust(X_TEST, P_TEST).tobytes()
 
 
-@pytest.mark.slow
 def test_rows_of_fit_leave_themselves_out(method):
     rows = np.arange(50)
     proba = MODEL.predict_proba(X[rows, 1:])
@@ -76,13 +75,11 @@ def test_clone_and_parameters():
     assert NeighborAgg().algorithm == "exact"
 
 
-@pytest.mark.slow
 def test_auto_is_exact_for_so_few_rows():
     method = fitted(algorithm="auto", learned_metric=False)
     assert method.indexes_["features"].algorithm_.tolist() == ["exact"] * 2
 
 
-@pytest.mark.slow
 def test_through_a_trusted_classifier_and_a_grid():
     model = TrustedClassifier(
         LogisticRegression(), NeighborAgg(n_neighbors=5, learned_metric=False, effort="fast"), random_state=0

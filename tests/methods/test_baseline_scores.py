@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.extra.numpy import arrays
 from scipy.stats import entropy
 
@@ -26,8 +26,6 @@ def normalized(votes):
     return votes / votes.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(VOTES)
 def test_margin_is_the_lead_over_the_best_other_class(votes):
     proba = normalized(votes)
@@ -37,8 +35,6 @@ def test_margin_is_the_lead_over_the_best_other_class(votes):
         np.testing.assert_allclose(trust[:, c], proba[:, c] - others.max(axis=1, initial=0.0), atol=1e-15)
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(VOTES)
 def test_negative_entropy_is_one_minus_the_relative_entropy(votes):
     proba = normalized(votes)

@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.special import softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from neighboragg.methods import MaxConfidence, TemperatureScaling
+from sizes import examples
 
 
 def fitted(proba, y, classes=None):
@@ -33,7 +34,7 @@ def test_it_finds_the_temperature_that_was_applied(temperature):
     assert fitted(proba, y).temperature_ == pytest.approx(temperature, rel=0.03)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.integers(0, 10_000), st.integers(2, 5), st.floats(0.3, 5.0))
 def test_no_other_temperature_has_a_smaller_loss(seed, n_classes, applied):
     proba, y = sharpened(60, n_classes, applied, seed)
@@ -61,7 +62,7 @@ if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8):
         )
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.integers(0, 10_000), st.integers(2, 5), st.floats(0.1, 1.0))
 def test_without_errors_trust_expects_half_an_error(seed, n_classes, applied):
     proba, _ = sharpened(60, n_classes, applied, seed)

@@ -3,12 +3,13 @@
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binom
 
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods import TopLabelCalibration
+from sizes import examples
 
 
 def two_classes(confidence, predicted):
@@ -72,8 +73,7 @@ def test_fewer_rows_than_a_bin_needs_make_one_bin():
     np.testing.assert_allclose(method.predict_trust([[0.0]], [[0.1, 0.9]]), [[2 / 3, 2 / 3]])
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(
     arrays(float, st.integers(1, 80), elements=st.integers(10, 20).map(lambda i: i / 20)),
     st.integers(1, 12),
@@ -99,7 +99,6 @@ def test_without_ties_bins_have_equal_mass():
     np.testing.assert_array_equal(sizes, [66, 66, 67])
 
 
-@pytest.mark.slow
 def test_the_guarantee_of_histogram_binning_holds():
     """All bins within sqrt(log(2B / alpha) / (2 (m - 1))) of the truth, m rows a bin, with probability 1 - alpha."""
     n, least, alpha, repetitions = 200, 50, 0.2, 1000
@@ -126,8 +125,7 @@ def test_points_per_bin_is_checked():
     )
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 20))
 def test_broken_ties_follow_the_confidence_and_nothing_else_moves(seed, n, points_per_bin):
     rng = np.random.default_rng(seed)

@@ -20,7 +20,6 @@ def two_moods(n, seed):
     return X, y, np.where(predicted[:, None] == np.arange(3), sure, (1 - sure) / 2)
 
 
-@pytest.mark.slow
 def test_it_learns_where_the_classifier_errs():
     X, y, proba = two_moods(1500, seed=0)
     method = TrueClassProbability().fit(X[:10], y[:10], X_val=X, y_val=y, proba_val=proba, classes=[0, 1, 2])

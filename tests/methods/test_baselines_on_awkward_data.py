@@ -93,7 +93,7 @@ def ids(method):
     return str(method).replace("\n", "")
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=60)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("method", BASELINES, ids=ids)
 def test_trust_is_finite_and_survives_a_file(method, case, tmp_path):

@@ -187,7 +187,7 @@ class TestInThePool:
         np.testing.assert_array_equal(fast, none)
         assert (fast != default.predict_trust(X, P)).any()
 
-    @pytest.mark.slow
+    @pytest.mark.full
     def test_all_of_them(self, tmp_path):
         P = np.full((90, 3), 1 / 3)
         method = NeighborAgg(effort="best").fit(X, CODES, proba_val=P)

@@ -126,7 +126,7 @@ def fitted_once(name):
     return PROBLEM.fit({**CONFIGURATIONS, **SLOW}[name])
 
 
-@pytest.fixture(params=[*CONFIGURATIONS, *SLOW])
+@pytest.fixture(params=[*CONFIGURATIONS, *(pytest.param(name, marks=pytest.mark.full) for name in SLOW)])
 def fitted(request):
     return fitted_once(request.param)
 
@@ -141,13 +141,19 @@ def method(name):
     return clone(CONFIGURATIONS[name])
 
 
+# What all methods inherit is asked of one of them in the quick run.
+INHERITED = [
+    name if name in ("NeighborAgg", "MaxConfidence") else pytest.param(name, marks=pytest.mark.full)
+    for name in CONFIGURATIONS
+]
+
+
 def test_the_contract_covers_the_known_methods():
     assert {"MaxConfidence", "NeighborAgg", "TrustScore"} <= set(KINDS)
     assert methods.__all__ == sorted(methods.__all__, key=lambda name: (not name.isupper(), name))
 
 
 class TestAnswers:
-    @pytest.mark.slow
     def test_shapes(self, fitted):
         assert_sane(fitted)
         scores = fitted.score_samples(PROBLEM.X_test, PROBLEM.P_test)
@@ -156,15 +162,16 @@ class TestAnswers:
         np.testing.assert_array_equal(fitted.classes_, LABELS)
         assert fitted.n_features_in_ == 4
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("name", SEEKING_ERRORS)
+    @pytest.mark.parametrize(
+        "name",
+        [pytest.param(name, marks=pytest.mark.full) if name in SLOW else name for name in SEEKING_ERRORS],
+    )
     def test_correct_predictions_are_trusted_more(self, name):
         fitted = fitted_once(name)
         correct = PROBLEM.P_test.argmax(axis=1) == PROBLEM.y_test
         assert 30 < correct.sum() < 130
         assert roc_auc_score(correct, fitted.score_samples(PROBLEM.X_test, PROBLEM.P_test)) > 0.6
 
-    @pytest.mark.slow
     def test_score_is_the_trust_in_the_predicted_class(self, fitted):
         trust = fitted.predict_trust(PROBLEM.X_test, PROBLEM.P_test)
         rows = np.arange(150)
@@ -189,7 +196,6 @@ class TestAnswers:
         order = np.random.default_rng(0).permutation(150)
         assert_close(fitted.predict_trust(PROBLEM.X_test[order], PROBLEM.P_test[order]), trust[order])
 
-    @pytest.mark.slow
     def test_rows_are_judged_one_by_one(self, fitted):
         trust = fitted.predict_trust(PROBLEM.X_test[:8], PROBLEM.P_test[:8])
         for i in range(8):
@@ -239,7 +245,6 @@ class TestEstimator:
         assert all(getattr(method, name) is value for name, value in params.items())
         assert method.set_params(**params) is method
 
-    @pytest.mark.slow
     def test_saved_and_loaded_gives_equal_bits(self, name, tmp_path):
         fitted = fitted_once(name)
         fitted.save(tmp_path / "method")
@@ -254,7 +259,6 @@ class TestEstimator:
 
 
 class TestData:
-    @pytest.mark.slow
     def test_names_of_the_classes_do_not_matter(self, name, method):
         """Fitted again, with integers in the place of words: the same trust in every bit."""
         before = repr(method.get_params())
@@ -265,7 +269,6 @@ class TestData:
         np.testing.assert_array_equal(method.classes_, labels)
         np.testing.assert_array_equal(assert_sane(method), assert_sane(fitted_once(name)))
 
-    @pytest.mark.slow
     def test_training_rows_with_out_of_fold_probabilities(self, name, method):
         shared = method.fit(PROBLEM.X, LABELS[PROBLEM.y], proba_val=PROBLEM.P_oof)
         assert_sane(shared)
@@ -285,7 +288,6 @@ class TestData:
             )
         )
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("shared", [False, True])
     @pytest.mark.parametrize("n_rows", [0, 1])
     def test_a_class_with_hardly_any_training_row(self, method, n_rows, shared):
@@ -312,7 +314,6 @@ class TestData:
         )
         assert_close(trust[::3], trust[1::3])
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("columns", [slice(0, 2), slice(0, 4)], ids=["some", "all"])
     def test_constant_features(self, method, columns):
         X, X_val = PROBLEM.X.copy(), PROBLEM.X_val.copy()
@@ -321,7 +322,6 @@ class TestData:
         assert_sane(method)
         assert_sane(method, X=X_val, P=PROBLEM.P_val)
 
-    @pytest.mark.slow
     def test_single_precision(self, method):
         X, X_val, X_test = (part.astype(np.float32) for part in (PROBLEM.X, PROBLEM.X_val, PROBLEM.X_test))
         labels = {"y_val": PROBLEM.y_val, "proba_val": PROBLEM.P_val}
@@ -330,7 +330,6 @@ class TestData:
         found = assert_sane(single, X=X_test, P=PROBLEM.P_test.astype(np.float32))
         assert_close(found, double.predict_trust(X_test.astype(np.float64), PROBLEM.P_test), 1e-2)
 
-    @pytest.mark.slow
     def test_hardly_any_rows(self, method):
         X, y = np.array([[0.0, 1.0], [1.0, 0.0], [4.0, 4.0]]), ["a", "a", "b"]
         for fit in (
@@ -343,7 +342,6 @@ class TestData:
         method.fit(PROBLEM.X, np.zeros(90), proba_val=np.ones((90, 1)))
         assert_sane(method, 1, P=np.ones((150, 1)))
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("scale", [1e-100, 1e100])
     def test_features_of_any_order_of_magnitude(self, method, scale):
         method.fit(
@@ -439,20 +437,24 @@ QUERY_ERRORS = [
 
 
 class TestErrors:
+    @pytest.mark.parametrize("name", INHERITED)
     @pytest.mark.parametrize(("changes", "message"), FIT_ERRORS)
     def test_fit(self, method, changes, message):
         with pytest.raises(InvalidInputError) as caught:
             fit_with(method, **changes)
         assert str(caught.value) == message.format(type(method).__name__)
 
-    @pytest.mark.slow
+    @pytest.mark.parametrize("name", INHERITED)
     @pytest.mark.parametrize(("arguments", "keywords", "message"), QUERY_ERRORS)
-    def test_queries(self, fitted, arguments, keywords, message):
+    def test_queries(self, name, arguments, keywords, message):
+        fitted = fitted_once(name)
         with pytest.raises(InvalidInputError) as caught:
             fitted.score_samples(*arguments, **keywords)
         assert str(caught.value) == message.format(type(fitted).__name__)
 
-    def test_labels_to_judge(self, fitted):
+    @pytest.mark.parametrize("name", INHERITED)
+    def test_labels_to_judge(self, name):
+        fitted = fitted_once(name)
         with pytest.raises(InvalidInputError) as caught:
             fitted.score_labels(X, np.arange(150), P)
         assert str(caught.value) == (
@@ -460,6 +462,7 @@ class TestErrors:
             f"0, 1, 2, 3, 4, ….\n{KNOWN}"
         )
 
+    @pytest.mark.parametrize("name", INHERITED)
     @pytest.mark.parametrize(
         "call",
         [

@@ -68,7 +68,7 @@ def test_distances_that_are_not_held_teach_the_same(monkeypatch):
     np.testing.assert_array_equal(searched.familiarity_.strangeness, held.familiarity_.strangeness)
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("stage", ["fit", "score"])
 def test_memory_does_not_grow_with_rows_times_classes_times_neighbors(monkeypatch, stage):
     n_classes, n_rows, per_row = 40, 400, 40 * 40
@@ -93,7 +93,6 @@ def test_memory_does_not_grow_with_rows_times_classes_times_neighbors(monkeypatc
     assert peak < all_distances
 
 
-@pytest.mark.slow
 def test_with_very_many_classes_fewer_rows_are_judged():
     rows, codes, proba = many_classes(700, 7000)
     spy = Spy(guard=False)
@@ -237,7 +236,6 @@ class TestWhatTheAggregatorSees:
 
 
 class TestWhatChangesNothing:
-    @pytest.mark.slow
     @pytest.mark.parametrize("aggregator", ["pool", "network"])
     def test_batches_and_jobs(self, aggregator, monkeypatch):
         trust = fit(NeighborAgg(aggregator)).predict_trust(X_TEST, P_TEST)
@@ -271,7 +269,6 @@ class TestWhatChangesNothing:
         assert np.isfinite(fit(NeighborAgg(random_state=None)).predict_trust(X_TEST, P_TEST)).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [

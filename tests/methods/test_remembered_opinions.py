@@ -81,6 +81,7 @@ def other_validation_labels(X, y):
     return {"y_val": y_val}
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("change", [other_rows, other_labels, other_validation_labels])
 def test_whatever_an_opinion_learns_from_makes_it_another(fits, change):
     with RememberedOpinions():

@@ -16,6 +16,7 @@ from neighboragg.methods._sample_weights import (
     share_weights,
 )
 from neighboragg.neighbors import as_blocks
+from sizes import draws
 
 
 def shares_after(strata, weights, n_strata):
@@ -204,7 +205,7 @@ def by_the_first_column(X):
     return 1 / (1 + np.exp(np.c_[2 * (X[:, 0] - 1), -2 * (X[:, 0] - 1)]))
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     ("rows", "classifier"),
     [
@@ -215,7 +216,7 @@ def by_the_first_column(X):
 )
 def test_mean_trust_is_nearer_to_the_accuracy(rows, classifier):
     gaps = []
-    for seed in range(12):
+    for seed in range(draws(2, 12)):
         rng = np.random.default_rng(seed)
         (X, y), (X_val, y_val), (X_test, y_test) = (overlapping(n, rng, **rows) for n in (3000, 150, 4000))
         proba_val, proba = classifier(X_val), classifier(X_test)

@@ -1,12 +1,18 @@
 """Second opinions are honest: never asked about rows they were fitted to."""
 
 import re
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -32,6 +38,15 @@ RNG = np.random.default_rng(0)
 X, y = RNG.normal(size=(240, 4)), RNG.integers(0, 3, 240)
 P = np.full((240, 3), 1 / 3)
 NONE = np.full(240, -1)
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    """Boosting of five trees, for what does not depend on their number."""
+    few = partial(HistGradientBoostingClassifier, max_iter=5)
+    monkeypatch.setattr("neighboragg.methods._second_opinions.HistGradientBoostingClassifier", few)
+
+
 MEMORIZERS = {
     "forest": RandomForestClassifier(50, random_state=0),
     "forest of whole trees": ExtraTreesClassifier(30, random_state=0),
@@ -49,7 +64,7 @@ def opinion_of(estimator, **data):
     return method, said
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("name", MEMORIZERS)
 @pytest.mark.parametrize("shared", [True, False])
 def test_no_one_is_asked_about_what_it_has_seen(name, shared):
@@ -75,6 +90,7 @@ def test_all_learn_from_validation_rows_in_the_end(name):
     assert (method.opinions_[0].ask(X[160:], NONE[160:]).proba.argmax(axis=1) == y[160:]).mean() > 0.95
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("estimator", [LogisticRegression(), "boosting"])
 def test_validation_rows_teach_each_other(estimator):
     """So that what is said of them was learned from nearly as many rows as what is said in the end."""
@@ -190,7 +206,7 @@ class TestBoosting:
             ("shallow boosting", 3, [(7, 5)]),
         ],
     )
-    def test_is_the_mean_of_three_views_for_each_size_of_trees(self, name, n_classes, trees):
+    def test_is_the_mean_of_three_views_for_each_size_of_trees(self, name, n_classes, trees, few_trees):
         method, _ = opinion_of(name, X=X, y=y % n_classes, proba_val=np.full((240, n_classes), 1 / n_classes))
         (opinion,) = method.opinions_
         members = [
@@ -208,7 +224,7 @@ class TestBoosting:
         assert sizes == trees * 3
         assert (members[0] != members[1]).any()
 
-    @pytest.mark.slow
+    @pytest.mark.full
     def test_small_trees_for_noise_and_large_ones_for_detail(self):
         rng = np.random.default_rng(5)
         rows = rng.normal(size=(2500, 3))
@@ -227,7 +243,7 @@ class TestBoosting:
             better.append(max(skill, key=skill.__getitem__))
         assert better == ["shallow boosting", "boosting"]
 
-    @pytest.mark.slow
+    @pytest.mark.full
     @pytest.mark.parametrize("shared", [True, False])
     def test_is_not_asked_about_what_it_has_seen(self, shared):
         method, said = opinion_of("boosting", **({} if shared else self.HELD_OUT))
@@ -238,6 +254,7 @@ class TestBoosting:
         # In the end it has seen all.
         assert (opinion.ask(X).proba.argmax(axis=1) == y).mean() > 0.9
 
+    @pytest.mark.full
     def test_learns_axes_that_no_column_has(self):
         """Classes that differ in the sum of all columns, of which each alone knows next to nothing."""
         rng = np.random.default_rng(2)
@@ -260,7 +277,7 @@ class TestBoosting:
         assert min(right[4:]) > max(right[:4]) + 0.05  # two sizes of trees in each of three views
 
     @pytest.mark.parametrize("columns", [slice(0, 1), slice(0, 4)], ids=["one column", "one class"])
-    def test_nothing_to_learn_axes_from(self, columns):
+    def test_nothing_to_learn_axes_from(self, columns, few_trees):
         rows, labels = X[:60, columns], y[:60] * (columns.stop == 1)
         method = NeighborAgg(second_opinions=["boosting", "smooth kernel"], n_neighbors=2)
         method.fit(rows, labels, proba_val=P[:60], classes=[0, 1, 2])
@@ -309,9 +326,8 @@ class TestProgress:
         ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_small_trees_join_where_there_are_two_classes(n_classes):
+def test_small_trees_join_where_there_are_two_classes(n_classes, few_trees):
     even = np.full((90, n_classes), 1 / n_classes)
     method = NeighborAgg(effort="best").fit(X[:90], y[:90] % n_classes, proba_val=even)
     names = [opinion.name for opinion in method.opinions_]

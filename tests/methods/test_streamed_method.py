@@ -37,6 +37,7 @@ def fit(data, X=None, shared=False, **settings):
     return method.fit(X, y[:700], X_val=rows[700:900], y_val=y[700:900], proba_val=proba[700:900])
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     "settings", [{}, {"aggregator": "network"}, {"metric": "cosine", "effort": "fast"}], ids=str
 )
@@ -69,7 +70,6 @@ def test_saved_and_mapped(data, tmp_path):
     )
 
 
-@pytest.mark.slow
 def test_learned_from_a_sample_and_searched_among_all(data, monkeypatch):
     X, y, proba = data
     whole = fit(data, memory=MEMORY)
@@ -109,7 +109,7 @@ def test_a_sample_has_rows_of_every_class():
     assert draw_sample(codes, 5063, 0).tolist() == list(range(5063))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_in_a_trusted_classifier(data):
     X, y, _ = data
     found = [

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods import TrustScore
+from sizes import examples
 
 
 def brute_force(X, y, queries, n_classes, rank=2):
@@ -44,8 +45,7 @@ def even(queries, n_classes):
     return np.full((len(queries), n_classes), 1 / n_classes)
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 40),

@@ -106,7 +106,7 @@ def test_a_handful_of_errors_is_no_reason(n_errors, rank):
     assert method.setting_ == {"n_neighbors": rank}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_chance_seldom_moves_a_setting():
     """Labels by chance and two settings: a gain beyond its standard error has probability 16% or so."""
     moved = 0

@@ -65,6 +65,7 @@ def test_a_second_view_helps(digits, both):
     assert of_both > of_one + 0.02
 
 
+@pytest.mark.full
 def test_a_view_of_noise_hardly_hurts(digits):
     views, y, proba = digits
     noise = np.random.default_rng(0).normal(size=(len(y), 20))
@@ -182,6 +183,7 @@ def first_half(X):
     return X[:, :32]
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("cv", [None, 3])
 def test_features_by_name(cv):
     X, y = load_digits(return_X_y=True)

@@ -20,6 +20,7 @@ from neighboragg.metrics import (
     risk_coverage_band,
     risk_coverage_curve,
 )
+from sizes import draws
 
 
 def example(n_rows, seed):
@@ -28,21 +29,23 @@ def example(n_rows, seed):
     return rng.uniform(size=n_rows) < trust, trust
 
 
+DRAWS = draws(150)
+
+
 def assert_covers(hits, *, level, n_resamples):
-    """Check hits of 1,000 intervals against exact binomial bounds."""
+    """Check hits of so many intervals against exact binomial bounds."""
     # Between two quantiles of B draws lies the share level * (B - 1) / (B + 1) of their distribution. The
     # percentile method is itself approximate; two points either way are allowed for that.
     expected = level * (n_resamples - 1) / (n_resamples + 1)
-    assert binom.ppf(1e-3, 1000, expected - 0.02) <= hits <= binom.ppf(1 - 1e-3, 1000, expected + 0.02)
+    assert binom.ppf(1e-3, DRAWS, expected - 0.02) <= hits <= binom.ppf(1 - 1e-3, DRAWS, expected + 0.02)
 
 
-@pytest.mark.slow
 def test_interval_covers_the_true_auroc_as_often_as_it_says():
     # Normal scores one standard deviation apart: the true AUROC is known.
     truth = norm.cdf(1 / math.sqrt(2))
     rng = np.random.default_rng(0)
     hits = 0
-    for seed in range(1000):
+    for seed in range(DRAWS):
         correct = rng.uniform(size=150) < 0.6
         trust = rng.normal(size=150) + correct
         interval = bootstrap_interval(
@@ -52,11 +55,10 @@ def test_interval_covers_the_true_auroc_as_often_as_it_says():
     assert_covers(hits, level=0.9, n_resamples=60)
 
 
-@pytest.mark.slow
 def test_difference_of_equally_good_scores_rarely_excludes_zero():
     rng = np.random.default_rng(1)
     hits = 0
-    for seed in range(1000):
+    for seed in range(DRAWS):
         correct = rng.uniform(size=80) < 0.6
         signal = rng.normal(size=80) + correct
         a, b = signal + rng.normal(size=80) / 2, signal + rng.normal(size=80) / 2

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 from sklearn.metrics import brier_score_loss
@@ -23,7 +23,6 @@ def error_over_bins(correct, trust, bins):
     )
 
 
-@settings(deadline=None)
 @given(ROWS, st.integers(1, 40))
 def test_uniform_bins_are_closed_on_the_right(rows, n_bins):
     correct, trust = split(rows)
@@ -56,8 +55,6 @@ def test_a_tie_that_overfills_a_quantile_bin_is_not_split():
     )
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(ROWS, st.randoms(use_true_random=False), st.sampled_from(["uniform", "quantile"]))
 def test_order_of_rows_changes_no_bit(rows, random, strategy):
     correct, trust = split(rows)
@@ -68,8 +65,6 @@ def test_order_of_rows_changes_no_bit(rows, random, strategy):
     assert brier_score(correct, trust) == brier_score(correct[shuffled], trust[shuffled])
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(ROWS, st.sampled_from(["uniform", "quantile"]))
 def test_one_bin_compares_the_means(rows, strategy):
     correct, trust = split(rows)
@@ -77,8 +72,6 @@ def test_one_bin_compares_the_means(rows, strategy):
     assert ece == pytest.approx(abs(correct.mean() - trust.mean()), abs=1e-12)
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(ROWS)
 def test_brier_score_is_the_mean_squared_difference(rows):
     correct, trust = split(rows)
@@ -98,7 +91,6 @@ def test_certain_and_right_certain_and_wrong():
         assert metric([False, True], [1.0, 0.0]) == 1.0
 
 
-@pytest.mark.slow
 def test_calibrated_trust_beats_over_confident_trust_on_most_samples():
     rng = np.random.default_rng(4)
     wins = 0

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
@@ -22,8 +22,6 @@ def split(rows):
     return correct, np.array([row[1] for row in rows]) / 4.0
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(TIED_ROWS)
 def test_agree_with_scikit_learn(rows):
     correct, trust = split(rows)
@@ -46,8 +44,6 @@ def test_agree_with_scikit_learn_on_many_continuous_rows():
     )
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(TIED_ROWS, st.sampled_from([0.05, 0.5, 0.8, 0.95, 1.0]))
 def test_fpr_is_the_smallest_on_the_roc(rows, tpr):
     correct, trust = split(rows)
@@ -67,8 +63,6 @@ def test_fpr_does_not_interpolate_within_ties():
     assert fpr_at_tpr([True, False, True, False], [1, 1, 1, 0]) == 0.5
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(TIED_ROWS, st.randoms(use_true_random=False))
 def test_order_of_rows_changes_no_bit(rows, random):
     correct, trust = split(rows)
@@ -78,8 +72,6 @@ def test_order_of_rows_changes_no_bit(rows, random):
         assert metric(correct, trust) == metric(correct[shuffled], trust[shuffled])
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(TIED_ROWS)
 def test_only_the_order_of_trust_matters(rows):
     correct, trust = split(rows)
@@ -87,8 +79,6 @@ def test_only_the_order_of_trust_matters(rows):
         assert metric(correct, trust) == metric(correct, np.exp(3 * trust) - 7)
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(TIED_ROWS)
 def test_repeating_every_row_changes_nothing(rows):
     correct, trust = split(rows)
@@ -98,7 +88,6 @@ def test_repeating_every_row_changes_nothing(rows):
         )
 
 
-@settings(deadline=None)
 @given(TIED_ROWS)
 def test_turning_trust_upside_down_swaps_the_roles(rows):
     correct, trust = split(rows)

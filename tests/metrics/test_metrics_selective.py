@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
@@ -19,6 +19,7 @@ from neighboragg.metrics import (
     risk_at_coverage,
     risk_coverage_curve,
 )
+from sizes import examples
 
 AREAS = [aurc, excess_aurc, augrc]
 TIED_ROWS = st.lists(st.tuples(st.booleans(), st.integers(-2, 2)), min_size=1, max_size=40)
@@ -34,8 +35,7 @@ def selective_risks(correct_in_order):
     return np.cumsum(wrong) / np.arange(1, len(wrong) + 1)
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), min_size=1, max_size=6))
 def test_aurc_is_the_mean_over_all_orders_of_tied_rows(rows):
     correct, trust = split(rows)
@@ -72,7 +72,6 @@ def test_aurc_by_hand():
     assert augrc(correct, trust) == (1 / 8 + 1 / 4) / 4
 
 
-@settings(deadline=None)
 @given(TIED_ROWS)
 def test_augrc_is_a_function_of_auroc_and_accuracy(rows):
     correct, trust = split(rows)
@@ -92,7 +91,6 @@ def test_augrc_identity_on_many_rows():
     assert augrc(correct, trust) == pytest.approx(expected, abs=1e-14)
 
 
-@settings(deadline=None)
 @given(TIED_ROWS)
 def test_the_oracle_is_the_best_order(rows):
     correct, trust = split(rows)
@@ -102,8 +100,6 @@ def test_the_oracle_is_the_best_order(rows):
     assert excess_aurc(correct, correct) == 0.0
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(TIED_ROWS)
 def test_a_constant_trust_gets_the_error_rate(rows):
     correct, _ = split(rows)
@@ -112,8 +108,6 @@ def test_a_constant_trust_gets_the_error_rate(rows):
     assert augrc(correct, np.zeros(len(correct))) == pytest.approx(error / 2, abs=1e-13)
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(TIED_ROWS, st.randoms(use_true_random=False))
 def test_order_of_rows_and_scale_of_trust_change_no_bit(rows, random):
     correct, trust = split(rows)
@@ -128,7 +122,6 @@ def test_areas_are_defined_with_one_kind_of_row(value, areas):
     assert [metric([value] * 4, [0.1, 0.2, 0.2, 0.4]) for metric in AREAS] == areas
 
 
-@settings(deadline=None)
 @given(TIED_ROWS)
 def test_the_curve_counts_what_each_threshold_keeps(rows):
     correct, trust = split(rows)
@@ -140,7 +133,6 @@ def test_the_curve_counts_what_each_threshold_keeps(rows):
         assert risk == pytest.approx((~correct[kept]).mean(), abs=1e-15)
 
 
-@settings(deadline=None)
 @given(TIED_ROWS)
 def test_expected_risk_passes_through_the_curve_and_averages_to_aurc(rows):
     correct, trust = split(rows)
@@ -166,7 +158,6 @@ def test_expected_risk_outside_of_the_curve(coverage, shown):
     )
 
 
-@settings(deadline=None)
 @given(TIED_ROWS, st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0]))
 def test_coverage_at_risk_and_risk_at_coverage_are_points_of_the_curve(rows, level):
     correct, trust = split(rows)

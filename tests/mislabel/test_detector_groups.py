@@ -3,12 +3,13 @@
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import average_precision_score
 
 from neighboragg.exceptions import TrustWarning
 from neighboragg.mislabel import MislabelDetector, find_mislabeled
+from sizes import examples
 
 
 def copied(data, n_copies):
@@ -18,7 +19,6 @@ def copied(data, n_copies):
     return data.X[rows], data.y[rows], data.wrong[rows], rows
 
 
-@pytest.mark.slow
 def test_copies_hide_errors_unless_they_are_grouped(digits):
     X, y, wrong, _ = copied(digits, 3)
     grouped = find_mislabeled(X, y)
@@ -34,7 +34,7 @@ def test_copies_hide_errors_unless_they_are_grouped(digits):
     assert f"Note: {share}" in grouped.summary()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_near_copies_hide_errors_unless_groups_are_given(digits):
     X, y, wrong, rows = copied(digits, 3)
     X = X + 1e-6 * np.random.default_rng(0).normal(size=X.shape)
@@ -73,9 +73,8 @@ def grouped_rows(draw):
     return X, y, groups, draw(st.integers(1, 4))
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::neighboragg.exceptions.TrustWarning")
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(grouped_rows())
 def test_neighbors_are_the_nearest_rows_outside_the_group(drawn):
     X, y, groups, k = drawn
@@ -97,9 +96,8 @@ def test_neighbors_are_the_nearest_rows_outside_the_group(drawn):
         assert all(len(set(row[row >= 0])) == (row >= 0).sum() for row in found)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::neighboragg.exceptions.TrustWarning")
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(grouped_rows())
 def test_identical_rows_never_meet_and_all_numbers_are_finite(drawn):
     X, y, groups, k = drawn
@@ -155,7 +153,6 @@ def test_rows_tied_together_by_duplicates_are_warned_of(blobs):
     assert np.ptp(detector.score_reliability(blobs.X[:3, :2], blobs.y[:3])) == 0
 
 
-@pytest.mark.slow
 def test_large_given_groups_need_no_warning(blobs):
     groups = np.arange(80) % 4 == 0
     result = find_mislabeled(blobs.X, blobs.y, groups=groups, flag=2)

@@ -137,7 +137,6 @@ def test_noise_rates_are_checked():
     )
 
 
-@pytest.mark.slow
 def test_too_few_rows_for_a_share_of_false_alarms(blobs):
     found = message_of(InvalidParameterError, find_mislabeled, blobs.X[35:45], blobs.y[35:45], flag=0.05)
     assert found == (
@@ -242,6 +241,7 @@ def test_it_is_an_estimator():
     assert copy.set_params(estimator__C=2.0).estimator.C == 2.0
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     "names",
     [("left", "right"), (0, 1), (-3, 10**12), (False, True), (0.0, 1.0), (np.str_("é"), np.str_("日本"))],
@@ -266,14 +266,12 @@ def test_the_names_of_labels_do_not_matter(blobs):
     np.testing.assert_allclose(turned.trust, first.trust[:, ::-1])
 
 
-@pytest.mark.slow
 def test_single_precision_is_enough(blobs):
     X = blobs.X.astype(np.float32)
     single, double = (find_mislabeled(X.astype(kind), blobs.y, n_passes=1) for kind in ("f4", "f8"))
     np.testing.assert_allclose(single.scores, double.scores, rtol=1e-6)
 
 
-@pytest.mark.slow
 def test_twenty_six_classes():
     rng = np.random.default_rng(0)
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
@@ -286,7 +284,6 @@ def test_twenty_six_classes():
     assert result.suggested[100] == "m"
 
 
-@pytest.mark.slow
 def test_a_class_with_one_row_is_suspicious_and_says_why(blobs):
     y = blobs.true.astype("U9")
     y[5] = "lfet"
@@ -299,7 +296,6 @@ def test_a_class_with_one_row_is_suspicious_and_says_why(blobs):
     assert detector.predict(blobs.X[6:8] + 0.01, ["left", "lfet"]).tolist() == [False, True]
 
 
-@pytest.mark.slow
 def test_classes_of_one_row_only_say_nothing(blobs):
     with pytest.warns(TrustWarning, match="0 of 0 labels are predicted"):
         result = find_mislabeled(blobs.X[:4], ["a", "b", "c", "d"])
@@ -307,7 +303,7 @@ def test_classes_of_one_row_only_say_nothing(blobs):
     assert result.n_flagged == 0
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("n", [2, 3, 7])
 @pytest.mark.parametrize(
     "settings", [{}, {"estimator": LogisticRegression()}, FAST], ids=["own", "both", "fast"]
@@ -321,7 +317,6 @@ def test_few_rows(n, settings):
     assert all(result.reasons)
 
 
-@pytest.mark.slow
 def test_constant_and_huge_features_do_no_harm(blobs):
     X = np.column_stack([blobs.X, np.full(80, 7.0)])
     for rows in (X, X * 1e100):
@@ -332,7 +327,7 @@ def test_constant_and_huge_features_do_no_harm(blobs):
     assert np.isfinite(said.scores).all()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_labels_at_random_do_not_turn_the_evidence_around():
     """Leaving a row out makes its class rarer around it; the pool must not learn to believe the opposite."""
     rng = np.random.default_rng(0)
@@ -441,7 +436,6 @@ def test_it_reports_its_steps(blobs, capsys):
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.slow
 def test_random_state_may_be_a_generator_or_none(blobs):
     for seed in (np.random.RandomState(0), None):
         result = find_mislabeled(blobs.X, blobs.y, random_state=seed, flag=2, n_passes=1)

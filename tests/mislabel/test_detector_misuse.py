@@ -18,7 +18,7 @@ from neighboragg.mislabel import MislabelDetector, find_mislabeled
 FAST = {"own_models": False, "n_passes": 1}
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("settings", [FAST, {"n_passes": 1}], ids=["neighbors", "models"])
 def test_an_overfitted_forest_is_noticed(digits, settings):
     forest = RandomForestClassifier(50, random_state=0).fit(digits.X, digits.y)
@@ -36,7 +36,7 @@ def test_an_overfitted_forest_is_noticed(digits, settings):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("load", [load_digits, load_breast_cancer])
 @pytest.mark.parametrize("rate", [0.0, 0.1])
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def normalized_margin(proba, y):
     return proba[np.arange(len(y)), y] - rest.max(axis=1)
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("data", ["digits", "digits_in_pairs"])
 def test_it_ranks_wrong_labels_better_than_the_margin_of_the_probabilities(data, request):
     data = request.getfixturevalue(data)
@@ -72,7 +72,6 @@ def test_the_temperature_is_the_most_likely_one(detector, digits):
     assert likelihood(1.0) > max(likelihood(0.9), likelihood(1.1))
 
 
-@pytest.mark.slow
 def test_the_reliability_of_the_paper_puts_the_clearest_errors_last(digits):
     """Among disagreements it is upside down: measured, not only claimed."""
     ap = {}
@@ -88,14 +87,12 @@ def test_the_reliability_of_the_paper_puts_the_clearest_errors_last(digits):
     assert min(ap["margin"], ap["trust"]) > ap["paper"] + 0.2
 
 
-@pytest.mark.slow
 def test_neighbors_alone_and_own_models_alone_find_errors(digits):
     for own_models in (False, True):
         result = find_mislabeled(digits.X, digits.y, own_models=own_models, n_passes=1)
         assert average_precision_score(digits.wrong, -result.scores) > 0.9
 
 
-@pytest.mark.slow
 def test_boosting_joins(blobs):
     plain = find_mislabeled(blobs.X, blobs.y, n_passes=1, own_models=True)
     result = find_mislabeled(blobs.X, blobs.y, n_passes=1, boosting=True, flag=2)
@@ -115,7 +112,6 @@ def test_an_estimator_is_cross_validated_here(digits):
     assert (said.argmax(axis=1)[~digits.wrong] == digits.y[~digits.wrong]).mean() > 0.7
 
 
-@pytest.mark.slow
 def test_new_rows_are_judged_against_the_fitted_ones(digits):
     detector = MislabelDetector(GaussianNB(var_smoothing=1e-2)).fit(digits.X, digits.y)
     flipped = (digits.y_new + 3) % 10
@@ -137,7 +133,6 @@ def test_new_rows_take_probabilities_if_fit_did(detector, digits):
     assert scores.mean() > against.mean()
 
 
-@pytest.mark.slow
 def test_the_result_is_a_function_of_data_and_seed(blobs):
     first, again, other = (
         find_mislabeled(blobs.X, blobs.y, random_state=seed, n_passes=1).scores for seed in (0, 0, 1)

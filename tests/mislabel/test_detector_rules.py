@@ -18,6 +18,7 @@ from neighboragg.mislabel import (
     find_mislabeled,
     label_reliability,
 )
+from sizes import draws
 
 FAST = {"own_models": False, "n_passes": 1, "n_neighbors": 8}
 
@@ -99,7 +100,7 @@ def test_p_values_rank_each_row_among_all_others(digits):
     assert result.p_values.min() == pytest.approx(1 / 500)
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("as_mask", [True, False])
 def test_discoveries_against_verified_rows(digits, as_mask):
     verified = np.random.default_rng(0).permutation(np.flatnonzero(~digits.wrong))[:150]
@@ -141,6 +142,7 @@ def test_discoveries_may_be_none_or_all_but_the_verified(blobs):
     assert every.threshold == every.scores[best]
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("rule", [{"flag": 10}, {}, {"flag": 0.1}])
 def test_verified_rows_are_never_flagged(digits, rule):
     plain = find_mislabeled(digits.X, digits.y, **rule, **FAST)
@@ -153,8 +155,7 @@ def test_verified_rows_are_never_flagged(digits, rule):
         np.testing.assert_array_equal(np.flatnonzero(result.mask), np.sort(plain.ranking[3:13]))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("learned", "n_sets"), [(False, 1000), (True, 150)])
+@pytest.mark.parametrize(("learned", "n_sets"), [(False, draws(60)), (True, draws(12, 150))])
 def test_the_false_discovery_rate_holds(learned, n_sets):
     """Many small data sets with 12 wrong labels, the verified rows taking part in the fit."""
     rng = np.random.default_rng(0)

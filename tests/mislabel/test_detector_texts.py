@@ -31,7 +31,7 @@ def make_texts(n=160):
 TEXTS, LABELS = make_texts()
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     "container", [list, np.array, pd.Series, lambda texts: pd.DataFrame({"text": texts})]
 )
@@ -41,7 +41,6 @@ def test_texts_are_judged_as_texts(container):
     assert any(reason.startswith("classifier of words prefers ") for reason in result.reasons[5])
 
 
-@pytest.mark.slow
 def test_a_column_beside_the_texts_does_not_drown_them():
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(
@@ -52,7 +51,7 @@ def test_a_column_beside_the_texts_does_not_drown_them():
     assert result.n_flagged <= 8
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_columns_beside_the_texts_are_used():
     """Texts that say nothing about the label, and a number that says all."""
     number = np.where(LABELS == "sports", 1.0, -1.0) + 0.3 * np.random.default_rng(0).normal(size=160)
@@ -72,7 +71,6 @@ def test_a_text_pipeline_is_cross_validated():
     assert detector.predict(new, ["cooking", "sports"]).tolist() == [True, True]
 
 
-@pytest.mark.slow
 def test_new_texts_are_judged_by_their_words():
     detector = MislabelDetector().fit(pd.Series(TEXTS), LABELS)
     new = ["a goal for the team in the cup", "bake it in the oven with butter"]
@@ -81,7 +79,6 @@ def test_new_texts_are_judged_by_their_words():
     assert detector.predict(new, ["sports", "cooking"]).tolist() == [False, False]
 
 
-@pytest.mark.slow
 def test_a_detector_of_texts_is_saved_and_loaded(tmp_path):
     detector = MislabelDetector(n_passes=1).fit(TEXTS, LABELS)
     detector.save(tmp_path / "texts.nagg")
@@ -100,7 +97,7 @@ def test_a_callable_is_passed_again_to_load(tmp_path):
     np.testing.assert_array_equal(again.score_reliability(X[:3] + 1, LABELS[:3]), scores)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_missing_texts_are_empty_ones():
     texts = [None, *TEXTS[1:]]
     result = find_mislabeled(texts, LABELS)

@@ -108,7 +108,7 @@ def test_new_rows_are_judged_by_the_same_views():
         detector.predict({name: view[:200] for name, view in VIEWS.items()}, TRUTH[:200])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_mapping_of_features_makes_views_of_one_table():
     table = np.hstack([LEFT, UP])
     made = find_mislabeled(
@@ -126,7 +126,7 @@ def test_a_mapping_of_features_makes_views_of_one_table():
     assert average_precision_score(NOISY.mask, -asked.scores) > 0.4
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_views_of_different_kinds():
     words = {
         0: "alder ash birch elm",
@@ -219,7 +219,6 @@ def test_saved_and_loaded(tmp_path):
     )
 
 
-@pytest.mark.slow
 def test_progress_reaches_its_end():
     told = []
     find_mislabeled(VIEWS, NOISY.y, progress=lambda *news: told.append(news))
@@ -228,7 +227,7 @@ def test_progress_reaches_its_end():
     assert max(news[1] for news in told) == total
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_pixels_and_main_directions_of_digits():
     X, y = load_digits(return_X_y=True)
     noisy = add_label_noise(y[:900], rate=0.09, random_state=0)
@@ -246,7 +245,6 @@ def noisy_columns(n=900, n_classes=3):
     return np.hstack([telling, 3.0 * rng.normal(size=(n, 12))]), y
 
 
-@pytest.mark.slow
 def test_a_learned_metric_finds_more_where_distances_say_little():
     X, y = noisy_columns()
     noisy = add_label_noise(y, rate=0.08, random_state=0)
@@ -265,7 +263,6 @@ def test_a_learned_metric_finds_more_where_distances_say_little():
     assert not (learned & plain).any()
 
 
-@pytest.mark.slow
 def test_a_learned_metric_does_not_vouch_for_the_labels_it_was_learned_from():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 40)), rng.integers(0, 2, 300)
@@ -273,7 +270,6 @@ def test_a_learned_metric_does_not_vouch_for_the_labels_it_was_learned_from():
     assert (result.label_trust > 0.5).mean() < 0.6
 
 
-@pytest.mark.slow
 def test_learned_metrics_of_views_for_new_rows_groups_and_files(tmp_path):
     X, y = noisy_columns()
     views = {"first": X[:400, :7], "second": X[:400, 7:]}

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from neighboragg.mislabel import find_mislabeled
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     "settings", [{}, {"estimator": LogisticRegression(), "cv": 3}, {"own_models": False}]
 )

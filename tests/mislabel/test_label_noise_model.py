@@ -42,6 +42,7 @@ def found(trust, codes):
     return find_label_noise(trust, trust, codes, np.ones(trust.shape[1], dtype=bool))
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("partner", [False, True])
 @pytest.mark.parametrize("rate", [0.03, 0.1, 0.2])
 @pytest.mark.parametrize("n_classes", [3, 8])
@@ -92,6 +93,7 @@ def test_pairs_of_classes_are_learned():
     np.testing.assert_array_equal(np.diag(pairs), 0.0)
 
 
+@pytest.mark.full
 def test_nothing_jumps_as_random_errors_come_in_one_by_one():
     trust, codes = calibrated(1500, 4, 5.0, 0)
     rng = np.random.default_rng(1)
@@ -119,6 +121,7 @@ def test_the_count_of_flags_maximizes_the_expected_f1():
     assert likely_f1_count(np.zeros(0)) == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n_rare", [1, 6, 20])
 @pytest.mark.parametrize("names", ["same", "own"])
 def test_rare_labels_leave_the_flags_of_other_rows_alone(n_rare, names):
@@ -146,7 +149,7 @@ def test_labels_of_which_hardly_any_is_shared(labels):
     assert 0 <= low <= result.noise_rate <= high <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_published_labels_of_digits_are_hardly_doubted():
     X, y = load_digits(return_X_y=True)
     result = find_mislabeled(X, y)
@@ -154,7 +157,6 @@ def test_published_labels_of_digits_are_hardly_doubted():
     assert result.noise_rate < 0.01
 
 
-@pytest.mark.slow
 def test_p_wrong_survives_saving_and_judges_new_rows(tmp_path):
     X, y = load_digits(return_X_y=True)
     noisy = add_label_noise(y[:900], rate=0.1, random_state=0)

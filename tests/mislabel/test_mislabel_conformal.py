@@ -6,7 +6,7 @@ from math import ceil, floor
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis.extra.numpy import arrays
 
 import neighboragg.mislabel
@@ -17,6 +17,7 @@ from neighboragg.mislabel import (
     cmd_threshold,
     conformal_p_values,
 )
+from sizes import examples
 
 # Few distinct values make ties, all values make none.
 SCORES = st.one_of(
@@ -78,8 +79,6 @@ def test_cmd_flags_nothing_if_all_scores_are_equal():
     assert not cmd_flags(np.ones(1000), alpha=0.5).any()
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(SCORES, ALPHA, NOISE_RATE, st.randoms(use_true_random=False))
 def test_cmd_does_not_depend_on_the_order_of_rows(scores, alpha, noise_rate, random):
     assume(valid(len(scores), alpha, noise_rate))
@@ -91,8 +90,6 @@ def test_cmd_does_not_depend_on_the_order_of_rows(scores, alpha, noise_rate, ran
     assert tau in scores
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(SCORES, ALPHA, NOISE_RATE)
 def test_cmd_number_of_flags_is_bounded(scores, alpha, noise_rate):
     n, a, p = len(scores), Fraction(str(alpha)), Fraction(str(noise_rate))
@@ -103,8 +100,6 @@ def test_cmd_number_of_flags_is_bounded(scores, alpha, noise_rate):
     assert cmd_flags(distinct, alpha=alpha, noise_rate=noise_rate).sum() == limit
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(SCORES, ALPHA, ALPHA, NOISE_RATE, NOISE_RATE)
 def test_cmd_flags_grow_with_alpha_and_shrink_with_noise(scores, alpha, other_alpha, noise, other_noise):
     small, large = sorted((alpha, other_alpha))
@@ -115,8 +110,6 @@ def test_cmd_flags_grow_with_alpha_and_shrink_with_noise(scores, alpha, other_al
     assert not (strict & ~cmd_flags(scores, alpha=small, noise_rate=few)).any()
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(SCORES, ALPHA)
 def test_cmd_flags_depend_on_the_order_of_scores_only(scores, alpha):
     assume(valid(len(scores), alpha))
@@ -154,7 +147,6 @@ def test_cmd_says_if_the_noise_rate_pushes_the_rank_too_far():
         cmd_threshold(np.arange(69.0), alpha=0.02, noise_rate=0.3)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 300), st.floats(1e-3, 0.999), st.floats(0.0, 0.95))
 def test_cmd_is_defined_exactly_where_it_says(n, alpha, noise_rate):
     if valid(n, alpha, noise_rate):
@@ -207,8 +199,6 @@ def test_conformal_p_values_count_ties_against_suspicion():
     assert conformal_p_values([], [1.0]).shape == (0,)
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(SCORES, SCORES)
 def test_conformal_p_values_follow_the_formula(scores, clean):
     p = conformal_p_values(scores, clean)
@@ -226,8 +216,7 @@ def exact_step_up(numerators, denominator, q):
     return [bool(ranks) and value <= sorted(p)[max(ranks) - 1] for value in p]
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(
     st.integers(1, 1000).flatmap(
         lambda d: st.tuples(st.just(d), st.lists(st.integers(1, d), min_size=1, max_size=40))
@@ -256,7 +245,6 @@ def test_benjamini_hochberg_steps_up_over_a_gap():
     assert not benjamini_hochberg([0.5, 0.6], q=0.1).any()
 
 
-@settings(deadline=None)
 @given(
     arrays(float, st.integers(1, 40), elements=st.floats(0, 1)), st.floats(0.01, 0.5), st.floats(0.01, 0.5)
 )

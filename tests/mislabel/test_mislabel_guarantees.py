@@ -13,11 +13,12 @@ from neighboragg.mislabel import (
     cmd_threshold,
     conformal_p_values,
 )
+from sizes import draws
 
 REPETITIONS = 1000
 # Chance of a false failure per configuration, if the guarantee just holds.
 LEVEL = 1e-4
-SIZES = (50, 500, 5000)
+SIZES = draws((50, 500), (50, 500, 5000))
 ALPHAS = (0.01, 0.05, 0.2)
 NOISE_RATES = (0.0, 0.1, 0.3)
 KINDS = ("continuous", "tied")
@@ -42,7 +43,6 @@ def exceeds(hits, trials, rate):
     return binom.sf(hits - 1, trials, rate) < LEVEL
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_cmd_false_alarms_stay_below_alpha_when_wrong_labels_score_highest(alpha, kind):
@@ -56,11 +56,10 @@ def test_cmd_false_alarms_stay_below_alpha_when_wrong_labels_score_highest(alpha
         hits = int((draw(rng, REPETITIONS, kind) < tau).sum())
         assert not exceeds(hits, REPETITIONS, alpha), (n, noise_rate, hits)
         total, trials = total + hits, trials + REPETITIONS
-    assert trials >= 6 * REPETITIONS
+    assert trials >= 3 * REPETITIONS
     assert not exceeds(total, trials, alpha)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shift", [-2.0, 0.0])
 def test_cmd_false_alarms_stay_below_alpha_when_wrong_labels_score_lower_or_alike(shift, kind):
@@ -71,7 +70,6 @@ def test_cmd_false_alarms_stay_below_alpha_when_wrong_labels_score_lower_or_alik
         assert not exceeds(hits, REPETITIONS, alpha), (alpha, noise_rate, hits)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("n", "alpha", "noise_rate"), [(99, 0.1, 0.0), (99, 0.1, 0.3), (400, 0.05, 0.2)])
 def test_cmd_false_alarm_rate_is_as_large_as_the_theory_says(n, alpha, noise_rate):
     """For uniform scores the threshold itself is the false-alarm rate; its mean is known exactly."""
@@ -126,7 +124,6 @@ def false_discovery_proportions(rng, *, m, n_clean, n_wrong, q, kind, repetition
     return false / np.maximum(masks.sum(axis=1), 1), masks[:, n_clean:].mean()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("q", [0.05, 0.1, 0.2])
 @pytest.mark.parametrize("m", [150, 1000])
@@ -140,7 +137,6 @@ def test_false_discovery_rate_stays_below_q(m, q, kind):
     assert power > 0.3
 
 
-@pytest.mark.slow
 def test_false_discovery_rate_is_exactly_the_share_of_correct_labels_times_q():
     """For scores without ties and (m + 1) q / n whole there is no slack: the test sees both sides."""
     rng = np.random.default_rng(10)

@@ -5,11 +5,12 @@ from math import comb
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.stats import binom, binomtest, hypergeom
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.mislabel import clopper_pearson, errors_left_interval, precision_interval
+from sizes import examples
 
 
 def brute_force(wrong, reviewed, size, tail):
@@ -23,7 +24,7 @@ def brute_force(wrong, reviewed, size, tail):
     return kept[0], kept[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("confidence_level", [0.5, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize("trials", [1, 2, 10, 137, 1000])
 def test_clopper_pearson_covers_every_proportion(trials, confidence_level):
@@ -48,8 +49,6 @@ def test_clopper_pearson_covers_in_simulation():
     assert missed > 500
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.5, 0.999))
 def test_clopper_pearson_equals_scipy(counts, confidence_level):
     wrong, seen = counts
@@ -110,7 +109,6 @@ def test_confidence_level_is_checked(function, counts):
     )
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_finite_intervals_equal_brute_force(data):
     size = data.draw(st.integers(1, 40), "size")
@@ -124,7 +122,6 @@ def test_finite_intervals_equal_brute_force(data):
     assert precision == (low / size, high / size)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("confidence_level", [0.8, 0.95])
 @pytest.mark.parametrize(("size", "reviewed"), [(30, 10), (200, 40), (200, 180)])
 def test_intervals_cover_every_finite_set(size, reviewed, confidence_level):
@@ -162,8 +159,7 @@ def test_intervals_approach_clopper_pearson_in_large_sets():
     assert type(fewest) is type(most) is int
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.integers(0, 20), st.integers(0, 200), st.floats(0.5, 0.98))
 def test_errors_left_grow_with_what_was_found_and_with_the_level(wrong, unseen, level):
     low, high = errors_left_interval(wrong, 21, unseen, confidence_level=level)

@@ -3,11 +3,12 @@
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.mislabel import confident_count
+from sizes import examples
 
 FUNCTIONS = [confident_count]
 
@@ -43,8 +44,7 @@ def noisy_table(n, n_classes, rate, seed):
     return proba, given_labels
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(tables())
 def test_counts_follow_the_definition(table):
     proba, codes = table
@@ -52,8 +52,6 @@ def test_counts_follow_the_definition(table):
     assert confident_count(proba, codes) == count
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(tables(), st.randoms(use_true_random=False))
 def test_counts_follow_rows_and_classes_when_reordered(table, random):
     proba, codes = table

@@ -280,14 +280,12 @@ class TestAuto:
         assert index.algorithm_.tolist() == ["exact"] * 5
         assert_same_bits(index.kneighbors(queries), exact)
 
-    @pytest.mark.slow
     def test_makes_lists_of_a_large_class_where_few_of_them_are_read(self):
         rng = np.random.default_rng(0)
         X, y = curved(210_000, 8, rng), np.repeat([0, 1], [200_000, 10_000])
         index = ClasswiseNeighbors(K, algorithm="auto", recall=0.9).fit(X, y)
         assert index.algorithm_.tolist() == ["ivf", "exact"]
 
-    @pytest.mark.slow
     def test_and_not_where_most_would_have_to_be_read(self):
         """Without any structure in 32 dimensions, neighbors are everywhere."""
         X = np.random.default_rng(0).normal(size=(100_000, 32))

@@ -68,6 +68,7 @@ def make_source(kind, folder, rows):
 KINDS = ["array", "npy", "memmap", "hdf5", "zarr", "dask", "parquet", "folder", "dataset", "fixed", "list"]
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("size", [1, 4, 100])
 @pytest.mark.parametrize("kind", [*KINDS, "chained"])
 def test_blocks_are_the_rows_in_order(kind, size, tmp_path):

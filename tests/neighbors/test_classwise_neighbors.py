@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_distances
@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import cosine_distances
 import neighboragg
 from brute_force import nearest_by_class
 from neighboragg.neighbors import ClasswiseNeighbors, _numpy_search
+from sizes import examples
 
 # Sums of a few small integers are exact in double precision: ties are ties, and the order by id is decided.
 EXACT_KINDS = ("duplicates", "lattice", "constant")
@@ -72,8 +73,7 @@ def problems(draw):
     return kind, X, rng.integers(0, n_classes, n), queries, k, n_classes
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=250)
+@examples(250)
 @given(problems(), st.booleans())
 def test_agrees_with_brute_force(problem, exclude_some):
     kind, X, y, queries, k, n_classes = problem
@@ -98,8 +98,7 @@ def test_agrees_with_brute_force(problem, exclude_some):
     assert ((np.diff(ordered, axis=2) > 0) | (ordered[:, :, 1:] < 0)).all()
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(problems())
 def test_equal_bits_for_batches_jobs_and_query_order(problem):
     _, X, y, queries, k, n_classes = problem
@@ -111,7 +110,6 @@ def test_equal_bits_for_batches_jobs_and_query_order(problem):
     assert_same_bits(index.kneighbors(queries[order]), [part[order] for part in expected])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n_features", [1, 3, 8, 17, 200])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_equal_bits_for_single_rows_copies_and_blocking(n_features, metric, monkeypatch):
@@ -139,7 +137,6 @@ def test_equal_bits_for_single_rows_copies_and_blocking(n_features, metric, monk
         assert_same_bits(index.kneighbors(queries), expected)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n_features", [1, 2, 3, 5])
 def test_of_many_copies_those_with_the_lowest_ids_are_found(n_features):
     """Copies differ by rounding in the product that proposes them, which must not pass for a difference."""

@@ -71,14 +71,12 @@ def test_same_seed_same_map():
     assert not np.array_equal(first, learn_metric(X, codes, batch_size=50, n_steps=10, random_state=4))
 
 
-@pytest.mark.slow
 def test_lowers_the_loss():
     X, codes = informative_third()
     scale = learn_metric(X, codes, n_steps=0)
     assert nca_loss(X, codes, learn_metric(X, codes)) < 0.5 * nca_loss(X, codes, scale)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("batch_size", [60, 1000])
 def test_finds_the_informative_feature(dtype, batch_size):
@@ -87,7 +85,6 @@ def test_finds_the_informative_feature(dtype, batch_size):
     assert weights[2] > 1.5 * np.delete(weights, 2).max()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-100, 1e-20, 1e-10, 1e10, 1e100])
 def test_unit_of_the_features_does_not_matter(scale):
     X, codes = informative_third()
@@ -103,7 +100,6 @@ def test_origin_of_the_features_does_not_matter():
     )
 
 
-@pytest.mark.slow
 def test_an_outlier_does_not_decide():
     X, codes = informative_third()
     X[0] = 1e30

@@ -29,7 +29,7 @@ def test_limits_come_nearer_with_more_queries():
     assert widths[0] > widths[1] > widths[2] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("together", [True, False])
 def test_each_limit_fails_at_most_as_often_as_it_says(share, together):

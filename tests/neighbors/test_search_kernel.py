@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neighboragg
@@ -19,6 +19,7 @@ from brute_force import nearest_by_class
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, SlowSearchWarning
 from neighboragg.neighbors import ClasswiseNeighbors, kernel_in_use
 from neighboragg.neighbors._kernel import _call, _choice, _library
+from sizes import examples
 
 PROJECT = Path(__file__).parents[2]
 BUILD = PROJECT / "tools" / "build_kernel.py"
@@ -114,20 +115,20 @@ def check_problem(problem):
             assert same_bits(search(name, index, queries, exclude), expected), (name, batch_size, n_jobs)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(problems())
 def test_every_variant_has_the_bits_of_brute_force(problem):
     check_problem(problem)
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=100)
+@pytest.mark.full
+@examples(100)
 @given(problems())
 def test_every_variant_has_the_bits_of_brute_force_in_many_cases(problem):
     check_problem(problem)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("n", "d", "n_classes"), [(5000, 16, 26), (3000, 300, 3), (4000, 5, 1000)])
 @pytest.mark.parametrize("k", [1, 5, 20])
 def test_equal_bits_over_many_panels_and_groups(n, d, n_classes, k):
@@ -147,7 +148,7 @@ def test_equal_bits_over_many_panels_and_groups(n, d, n_classes, k):
         assert same_bits(search(name, index, queries[:50], own[:50]), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=2)
 @needs_compiled
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("k", [5, 20])
@@ -175,7 +176,6 @@ def test_rows_close_to_a_space_of_few_dimensions_are_found_from_there(k, dtype):
         assert same_bits(found, [part[:100] for part in expected])
 
 
-@pytest.mark.slow
 @needs_compiled
 def test_queries_far_from_the_space_of_the_rows_are_compared_with_whole_rows_in_the_end():
     rng = np.random.default_rng(0)
@@ -194,7 +194,7 @@ def test_queries_far_from_the_space_of_the_rows_are_compared_with_whole_rows_in_
         assert same_bits(search(name, index, queries), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @needs_compiled
 @pytest.mark.parametrize("outlier", [1.0, 1e30])
 def test_rows_that_need_all_of_their_dimensions_are_not_projected(outlier):
@@ -387,7 +387,7 @@ class TestBuild:
             tool["build"](folder)
         assert [path.name for path in folder.iterdir()] == ["search.cpp"]
 
-    @pytest.mark.slow
+    @pytest.mark.full
     @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")
     def test_sanitizers_find_nothing(self, tmp_path):
         flags = [[], ["-mavx2", "-mfma"]] if "avx2" in AVAILABLE else [[]]
@@ -403,7 +403,7 @@ class TestBuild:
 
 
 @needs_compiled
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_search_leaves_the_threads_of_products_alone():
     """With the compiled search, nothing asks for the thread pools of other libraries."""
     program = (

@@ -48,6 +48,7 @@ def make_data(kind, rng, n=120, n_features=5, n_classes=4):
 KINDS = ["plain", "ties", "single", "one column", "sorted", "rare", "far", "wide"]
 
 
+@pytest.mark.full(keep=15)
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows", [3, 50, 1000])
@@ -174,8 +175,8 @@ def test_rows_that_are_gone_are_noticed(small_blocks):
     [
         (16, 3, 5, "euclidean", np.float32),
         (16, 3, 5, "cosine", np.float64),
-        pytest.param(256, 40, 20, "euclidean", np.float64, marks=pytest.mark.slow),
-        pytest.param(2, 2, 1, "euclidean", np.float32, marks=pytest.mark.slow),
+        pytest.param(256, 40, 20, "euclidean", np.float64, marks=pytest.mark.full),
+        pytest.param(2, 2, 1, "euclidean", np.float32, marks=pytest.mark.full),
     ],
 )
 def test_memory_is_kept(n_features, n_classes, k, metric, dtype):
@@ -220,7 +221,7 @@ print(json.dumps({"refused": refused, "times": rows.nbytes / allowed}))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit of a process's data is Linux's")
 def test_an_index_of_four_times_the_memory_allowed(tmp_path):
     rng = np.random.default_rng(0)

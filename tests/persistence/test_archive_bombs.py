@@ -42,7 +42,7 @@ def npy(array):
     return buffer.getvalue()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_compressed_archive():
     content = parts(MODEL)
     bomb = {name: npy(np.zeros(10**6)) if name.endswith(".npy") else data for name, data in content.items()}

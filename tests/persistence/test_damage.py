@@ -52,7 +52,7 @@ def models():
 MODELS = dict(models())
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 @pytest.mark.parametrize("name", MODELS)
 def test_a_thousand_flipped_bits(name, tmp_path):

@@ -159,7 +159,7 @@ def assert_same_answers(loaded, estimator, rows):
             np.testing.assert_array_equal(said, expected[method], err_msg=method)
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=20)
 @pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - set(EXCLUDED)))
 def test_every_classifier_and_transformer(name):
     with warnings.catch_warnings():
@@ -263,7 +263,7 @@ MODELS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=15)
 @pytest.mark.filterwarnings("ignore")  # few rows and few steps
 @pytest.mark.parametrize("name", MODELS)
 def test_models_that_people_have(name):
@@ -272,7 +272,7 @@ def test_models_that_people_have(name):
     assert_same_answers(load_estimator(dump_estimator(estimator)), estimator, rows)
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=4)
 @pytest.mark.filterwarnings("ignore")  # few rows and few steps
 @pytest.mark.parametrize(
     "name",

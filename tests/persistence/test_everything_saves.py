@@ -44,7 +44,7 @@ def test_a_selective_classifier_around_a_callable(tmp_path):
     np.testing.assert_array_equal(again.predict(X + 0.02), safe.predict(X + 0.02))
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 @pytest.mark.filterwarnings("ignore:Most rows of X passed")
 @pytest.mark.parametrize("table", [False, True])

@@ -82,7 +82,6 @@ def test_the_same_model_gives_the_same_bytes(path, content):
     assert path.read_bytes() == content
 
 
-@pytest.mark.slow
 def test_every_flipped_bit_is_found(path, content):
     rng = np.random.default_rng(0)
     for position in range(len(content)):
@@ -91,7 +90,6 @@ def test_every_flipped_bit_is_found(path, content):
         assert str(path) in message(path, bytes(damaged)), position
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("bit", range(8))
 def test_every_bit_of_the_length_and_the_digest(path, content, bit):
     start = content.index(b'"sha256"')
@@ -114,7 +112,6 @@ def test_digests_that_are_not_those_of_the_arrays(path, forge, digests):
     assert "it has other digests than arrays" in found or "array 'x_' does not match" in found
 
 
-@pytest.mark.slow
 def test_every_truncation_is_found(path, content):
     for length in range(len(content)):
         found = message(path, content[:length])

@@ -31,7 +31,6 @@ def is_mapped(array):
     return isinstance(array, system.mmap)
 
 
-@pytest.mark.slow
 def test_everything_large_is_mapped_and_works(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
@@ -75,7 +74,7 @@ sys.stdin.readline()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc/self/smaps is Linux's")
 @pytest.mark.parametrize(("how", "access"), [("mapped", "r--s"), ("owned", None)])
 def test_two_processes_share_one_copy(tmp_path, how, access):
@@ -131,7 +130,6 @@ def test_damage_of_what_opening_does_not_read_is_found_by_every_question(saved, 
         neighboragg.load(tmp_path / "damaged.nagg")
 
 
-@pytest.mark.slow
 def test_flipped_bits_anywhere_never_give_an_answer(saved, tmp_path):
     _, path, rows = saved
     whole, damaged_path = path.read_bytes(), tmp_path / "damaged.nagg"
@@ -201,7 +199,7 @@ def test_what_is_set_before_the_first_use_stays(tmp_path):
     assert index.kneighbors([[0.0, 0.0]])[1].tolist() == [[[0], [2]]]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_processes_of_joblib_answer_as_this_one_when_the_file_is_another_by_then(saved, tmp_path):
     model, path, rows = saved
     copied = tmp_path / "copied.nagg"
@@ -256,7 +254,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_process_forked_while_another_thread_reads_does_not_wait_for_it(tmp_path):
     path = tmp_path / "index.nagg"

@@ -87,7 +87,6 @@ CLASSIFIERS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_scikit_learn_classifiers_need_no_trust(name):
     classifier = CLASSIFIERS[name].fit(X, Y)

@@ -91,14 +91,12 @@ def assert_same(found, expected):
         assert found == expected
 
 
-@pytest.mark.slow
 @MANY
 @given(value=VALUES, mmap=st.booleans())
 def test_any_value_comes_back(path, value, mmap):
     assert_same(round_trip(path, value, mmap=mmap), value)
 
 
-@pytest.mark.slow
 @MANY
 @given(array=hnp.arrays(DTYPES, SHAPES), data=st.data())
 def test_views_come_back(path, array, data):
@@ -107,7 +105,6 @@ def test_views_come_back(path, array, data):
         assert_same(round_trip(path, each), each)
 
 
-@pytest.mark.slow
 @MANY
 @given(array=hnp.arrays(object, SHAPES, elements=st.text(max_size=5)))
 def test_object_arrays_of_strings_come_back(path, array):

@@ -90,7 +90,6 @@ def test_only_the_most_frequent_classes_are_shown():
     assert display.ax_.get_title() == "2 more with other labels"
 
 
-@pytest.mark.slow
 def test_many_classes_are_drawn_without_numbers():
     codes = np.arange(40)
     display = LabelMatrixDisplay(codes, (codes + 1) % 40, max_classes=40).plot()

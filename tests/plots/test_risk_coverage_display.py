@@ -133,7 +133,7 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_importing_plots_does_not_import_matplotlib():
     script = "import sys, neighboragg.plots; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -34,7 +34,6 @@ def report(model, digits):
     return model.report(*digits[2:], n_resamples=100)
 
 
-@pytest.mark.slow
 def test_numbers_are_those_of_the_metrics(model, digits, report):
     _, _, X, y = digits
     assessed = model.assess(X)

@@ -78,9 +78,8 @@ def visit(browser, expect):
         reviewer.close()
 
 
-@pytest.mark.slow
-def test_ten_rows_by_keyboard(visit, run_server, review_set, tmp_path):
-    with run_server(review_set) as server:
+def test_ten_rows_by_keyboard(visit, serve_here, review_set, tmp_path):
+    with serve_here(review_set) as server:
         me = visit(server.address)
         me.see(0)
         assert "token" not in me.page.url
@@ -153,7 +152,7 @@ def test_ten_rows_by_keyboard(visit, run_server, review_set, tmp_path):
     assert changed == {1: "hen", 3: "hen", 7: "cat", 9: "dog"}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_killed_server_loses_nothing(visit, run_server, review_set):
     with run_server(review_set) as server:
         me = visit(server.address)
@@ -181,9 +180,8 @@ def test_a_killed_server_loses_nothing(visit, run_server, review_set):
         ]
 
 
-@pytest.mark.slow
-def test_two_browsers_at_once(visit, run_server, review_set):
-    with run_server(review_set) as server:
+def test_two_browsers_at_once(visit, serve_here, review_set):
+    with serve_here(review_set) as server:
         ada, bob = visit(server.address), visit(server.address)
         ada.see(0)
         bob.see(1)
@@ -216,7 +214,6 @@ def test_two_browsers_at_once(visit, run_server, review_set):
         ]
 
 
-@pytest.mark.slow
 def test_a_script_in_the_data_is_shown_as_text(visit, serve_here, review_set):
     with serve_here(review_set) as server:
         me = visit(server.address)
@@ -232,7 +229,6 @@ def test_a_script_in_the_data_is_shown_as_text(visit, serve_here, review_set):
         assert re.search("Content Security Policy", me.problems.pop())
 
 
-@pytest.mark.slow
 def test_everything_works_without_javascript(visit, serve_here, review_set):
     with serve_here(review_set) as server:
         me = visit(server.address, java_script_enabled=False)
@@ -259,7 +255,7 @@ def test_everything_works_without_javascript(visit, serve_here, review_set):
         me.expect(me.page.locator("#status")).to_contain_text("Row 5 relabeled as cow, with a note.")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_keys_leave_fields_alone_and_can_be_switched_off(visit, serve_here, review_set):
     with serve_here(review_set) as server:
         me = visit(server.address)
@@ -288,7 +284,7 @@ def test_keys_leave_fields_alone_and_can_be_switched_off(visit, serve_here, revi
         assert [(row["row"], row["action"], row["reviewer"]) for row in rows] == [(0, "keep", "skurk")]
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone(visit, serve_here, review_set, scheme):
     with serve_here(review_set) as server:
@@ -324,7 +320,7 @@ def visible_part(me, selector):
     return box["y"], box["y"] + box["height"], bar["y"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @SCREENS
 @pytest.mark.parametrize("kind", ["text", "image", "table"])
 def test_the_thing_to_judge_is_on_the_first_screen(
@@ -356,7 +352,7 @@ def test_the_thing_to_judge_is_on_the_first_screen(
         assert me.page.evaluate("document.documentElement.scrollWidth") == screen[0]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @SCREENS
 def test_twenty_fast_keys_make_twenty_decisions(visit, serve_here, make_review_set, screen):
     review_set = make_review_set(n_flagged=25)
@@ -374,7 +370,7 @@ def test_twenty_fast_keys_make_twenty_decisions(visit, serve_here, make_review_s
         ]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_keys_beyond_the_last_row_are_named_and_do_nothing(visit, serve_here, make_review_set):
     review_set = make_review_set(n_flagged=3)
     with serve_here(review_set) as server:
@@ -386,7 +382,7 @@ def test_keys_beyond_the_last_row_are_named_and_do_nothing(visit, serve_here, ma
         assert [row["row"] for row in export_labels(server.store, review_set)] == [0, 1, 2]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_keys_that_follow_into_a_field_do_nothing(visit, serve_here, review_set):
     with serve_here(review_set) as server:
         me = visit(server.address)
@@ -397,7 +393,7 @@ def test_keys_that_follow_into_a_field_do_nothing(visit, serve_here, review_set)
         assert [row["row"] for row in export_labels(server.store, review_set)] == [0]
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @SCREENS
 def test_note_exclusion_new_class_search_and_keys(visit, serve_here, review_set, screen):
     with serve_here(review_set) as server:
@@ -452,7 +448,7 @@ def test_note_exclusion_new_class_search_and_keys(visit, serve_here, review_set,
         ]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_private_file_leads_to_the_page(visit, serve_here, review_set, tmp_path):
     from neighboragg.review._serve import _private_page
 
@@ -466,7 +462,7 @@ def test_the_private_file_leads_to_the_page(visit, serve_here, review_set, tmp_p
         me.expect(me.page.get_by_role("button", name="reviewer 1")).to_be_visible()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_back_and_forward(visit, serve_here, review_set):
     with serve_here(review_set) as server:
         me = visit(server.address)
@@ -482,7 +478,7 @@ def test_back_and_forward(visit, serve_here, review_set):
         assert me.page.url.endswith("/item/2")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_server_that_does_not_answer_is_said_aloud(visit, run_server, review_set):
     with run_server(review_set) as server:
         me = visit(server.address)
@@ -497,7 +493,6 @@ def test_a_server_that_does_not_answer_is_said_aloud(visit, run_server, review_s
         assert len(export_labels(server.store, review_set)) == 1
 
 
-@pytest.mark.slow
 def test_a_picture_is_shown_and_nothing_is_fetched_elsewhere(
     visit, serve_here, make_item, make_review_set, tmp_path
 ):
@@ -526,7 +521,7 @@ AWKWARD_NAMES = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_pictures_with_awkward_names_are_shown_with_their_neighbors_and_decided(
     visit, serve_here, make_item, make_review_set, tmp_path
 ):

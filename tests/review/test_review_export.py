@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neighboragg.exceptions import FileFormatError, InvalidInputError
@@ -22,6 +22,7 @@ from neighboragg.review import (
 )
 from neighboragg.review._export import to_csv
 from neighboragg.tables import unescape_formula
+from sizes import examples
 
 COLUMNS = ["row", "given", "decided", "action", "reviewer", "time", "note"]
 
@@ -128,8 +129,7 @@ def relabel(path, review_set, changes):
             store.record(row, action="relabel", label=label, reviewer="Ada", based_on=0)
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(labels=st.lists(st.text(min_size=1), min_size=2, max_size=4, unique=True))
 def test_any_label_survives_csv(tmp_path_factory, labels):
     review_set = small_set(tuple(labels), labels)

@@ -5,19 +5,19 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neighboragg.exceptions import FileFormatError, InvalidInputError, InvalidParameterError
 from neighboragg.review import Neighbor, ReviewItem, ReviewSet, load_review_set, save_review_set
+from sizes import examples
 
 scalars = st.one_of(
     st.none(), st.text(), st.integers(), st.booleans(), st.floats(allow_nan=False, allow_infinity=False)
 )
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(
     content=st.dictionaries(st.text(min_size=1), scalars, min_size=2),
     reason=st.text(),
@@ -89,7 +89,6 @@ def test_orders(make_review_set):
     assert shuffled.fingerprint == review_set.fingerprint != make_review_set(seed=1).fingerprint
 
 
-@pytest.mark.slow
 def test_the_random_order_ignores_scores(make_review_set):
     """Over many seeds every row is in the sample about as often as any other."""
     seeds = 1000

@@ -13,7 +13,6 @@ class Clock:
         return self.now
 
 
-@pytest.mark.slow
 def test_rows_come_most_suspicious_first(open_pages, review_set):
     (page,) = open_pages(review_set)
     seen = []
@@ -92,7 +91,6 @@ def test_many_classes(open_pages, make_item, make_review_set):
     assert re.findall(r">(class \d+)", bars) == [f"class {number}" for number in (11, 10, 9, 8, 7, 6, 0)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("action", "label", "said", "kept"),
     [
@@ -128,7 +126,6 @@ def test_a_row_is_excluded(open_pages, review_set):
     assert page.row == 0
 
 
-@pytest.mark.slow
 def test_a_new_class_can_be_given_to_other_rows(open_pages, review_set):
     (page,) = open_pages(review_set)
     assert '<option value="cow"' not in page.html
@@ -147,7 +144,6 @@ def test_a_new_class_can_be_given_to_other_rows(open_pages, review_set):
     assert '<option value="cow"' not in page.html
 
 
-@pytest.mark.slow
 def test_a_note_alone_decides_nothing_new(open_pages, review_set):
     (page,) = open_pages(review_set)
     store = page.app.state.store
@@ -182,7 +178,6 @@ def test_the_enter_key_saves_what_was_written(open_pages, review_set):
     ]
 
 
-@pytest.mark.slow
 def test_search(open_pages, make_item, make_review_set):
     items = [
         make_item(0),
@@ -268,7 +263,6 @@ def test_going_back_and_forth(open_pages, review_set):
     assert (way("p"), way("n j")) == ("/item/10", None)
 
 
-@pytest.mark.slow
 def test_filters(open_pages, review_set):
     (page,) = open_pages(review_set)
 
@@ -380,7 +374,6 @@ def test_a_conflict_is_shown_and_overwrites_nothing(open_pages, review_set):
     assert [entry.based_on for entry in store.log(4)] == [0, store.log(4)[0].id]
 
 
-@pytest.mark.slow
 def test_a_conflict_over_the_same_decision(open_pages, review_set):
     first, second = open_pages(review_set, n=2)
     for page in (first, second):
@@ -392,7 +385,6 @@ def test_a_conflict_over_the_same_decision(open_pages, review_set):
     assert "Replace it with mine" not in second.text
 
 
-@pytest.mark.slow
 def test_a_conflict_with_an_undo(open_pages, review_set):
     first, second = open_pages(review_set, n=2)
     first.get("/item/4")
@@ -412,7 +404,6 @@ def test_a_conflict_with_an_undo(open_pages, review_set):
     assert "undone In force again: marked unsure by reviewer 2." in second.text
 
 
-@pytest.mark.slow
 def test_an_undo_that_comes_too_late(open_pages, review_set):
     first, second = open_pages(review_set, n=2)
     first.get("/item/4")
@@ -427,7 +418,6 @@ def test_an_undo_that_comes_too_late(open_pages, review_set):
     assert "Undo row" not in first.text
 
 
-@pytest.mark.slow
 def test_sending_a_decision_twice(open_pages, review_set):
     (page,) = open_pages(review_set)
     page.get("/item/4")
@@ -439,7 +429,6 @@ def test_sending_a_decision_twice(open_pages, review_set):
     assert len(page.app.state.store.log()) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -471,7 +460,6 @@ def test_pages_that_do_not_exist(open_pages, review_set):
     assert page.get("/static/secret").status_code == 404
 
 
-@pytest.mark.slow
 def test_names(open_pages, review_set):
     first, second = open_pages(review_set, n=2)
     assert ("reviewer 1" in first.text, "reviewer 2" in second.text) == (True, True)
@@ -488,7 +476,6 @@ def test_names(open_pages, review_set):
         assert "A name has up to 40 letters" in second.text
 
 
-@pytest.mark.slow
 def test_the_statistics_say_what_they_rest_on(open_pages, review_set):
     (page,) = open_pages(review_set)
     assert page.text.count("Not known yet") == 2

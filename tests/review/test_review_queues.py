@@ -127,7 +127,7 @@ def work_of(action):
     return count
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("query", [{}, {"label": "cat"}, {"search": "note 1"}, {"show": "done"}])
 def test_a_page_of_many_rows_is_no_more_work_than_one_of_few(open_pages, make_item, make_review_set, query):
     calls = []

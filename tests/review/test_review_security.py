@@ -24,7 +24,6 @@ PATHS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_nothing_without_the_token(open_pages, review_set, path):
     (page,) = open_pages(review_set)
@@ -39,7 +38,6 @@ def test_nothing_without_the_token(open_pages, review_set, path):
     assert "set-cookie" not in answer.headers
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cookie", ["", "x", f"{TOKEN}.", f"{TOKEN[:-1]}.abc", ".abc", "é.abc"])
 def test_a_wrong_cookie_is_no_key(open_pages, review_set, cookie):
     (page,) = open_pages(review_set)
@@ -61,7 +59,6 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(open_pages, review_se
     assert page.get(answer.headers["location"]).status_code == 200
 
 
-@pytest.mark.slow
 def test_a_session_outlives_the_token(open_pages, review_set, tmp_path):
     """After a restart with another token the same browser is the same reviewer."""
     (page,) = open_pages(review_set)
@@ -82,7 +79,6 @@ def test_the_token_leads_nowhere_else(open_pages, review_set, path):
     assert re.match(r"/(?![/\\])", answer.headers["location"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "[::2]:80", "0.0.0.0"]
 )
@@ -93,7 +89,7 @@ def test_other_host_names_are_refused(open_pages, review_set, host, path):
     assert page.get(path, headers={"host": host}, params={"token": TOKEN}).status_code == 400
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=6)
 @pytest.mark.parametrize(
     "host", ["localhost:80/static/", "localhost/static/", "127.0.0.1:80/static/?", "localhost:x"]
 )
@@ -106,14 +102,12 @@ def test_a_path_in_the_host_header_opens_nothing(open_pages, review_set, host, p
     assert "note" not in page.text and "Review.example" not in page.text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:99", "LOCALHOST", "[::1]:8000", "[::1]"])
 def test_loopback_names_are_allowed(open_pages, review_set, host):
     (page,) = open_pages(review_set)
     assert page.get("/item/1", headers={"host": host}).status_code == 200
 
 
-@pytest.mark.slow
 def test_other_names_can_be_allowed(open_pages, review_set):
     (page,) = open_pages(review_set, allowed_hosts=["127.0.0.1", "Review.example"])
     assert page.get("/item/1", headers={"host": "review.example:80"}).status_code == 200
@@ -127,7 +121,6 @@ FORMS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("path", "fields"), FORMS)
 def test_forms_need_the_tokens_of_this_session(open_pages, review_set, path, fields):
     first, second = open_pages(review_set, n=2)
@@ -155,7 +148,7 @@ def test_only_small_plain_forms_are_read(open_pages, review_set):
     assert page.app.state.store.log() == []
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=11)
 @pytest.mark.parametrize("path", [*PATHS, "/static/review.css", "/static/review.js", "/static/none"])
 def test_headers_of_every_answer(open_pages, review_set, path):
     (page,) = open_pages(review_set)

@@ -6,6 +6,7 @@ from scipy.stats import binom
 
 from neighboragg.mislabel import errors_left_interval, precision_interval
 from neighboragg.review import Decision, ReviewItem, ReviewSet, review_statistics
+from sizes import draws
 
 
 def item(row, queue, score=0.0):
@@ -112,11 +113,10 @@ def test_a_set_that_lists_some_flagged_rows_speaks_for_those():
     assert statistics.n_unseen == 400 - 80 - 30
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n_wrong", [4, 20, 33])
 def test_the_precision_holds_whatever_the_order_and_whenever_one_looks(n_wrong):
     """Score order, peeking after every tenth decision, some rows left open: one miss anywhere is a miss."""
-    repetitions, level = 1000, 0.9
+    repetitions, level = draws(150), 0.9
     rng = np.random.default_rng(n_wrong)
     missed = 0
     for seed in range(repetitions):
@@ -135,9 +135,8 @@ def test_the_precision_holds_whatever_the_order_and_whenever_one_looks(n_wrong):
     assert missed <= binom.ppf(1 - 1e-6, repetitions, 1 - level)
 
 
-@pytest.mark.slow
 def test_the_errors_left_hold_whatever_is_open():
-    repetitions, level = 1500, 0.9
+    repetitions, level = draws(300, 1500), 0.9
     rng = np.random.default_rng(5)
     review_set = plan(n_random=30)
     rows = [entry.row for entry in review_set.random]

@@ -331,7 +331,6 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.close()
 
 
-@pytest.mark.slow
 def test_any_sequence_of_decisions_and_undos(tmp_path_factory, review_set):
     StoreMachine.factory = lambda self: DecisionStore(
         tmp_path_factory.mktemp("store") / "d.sqlite", review_set

@@ -14,6 +14,7 @@ from neighboragg import Assessment, SelectiveClassifier, TrustedClassifier
 from neighboragg.exceptions import InvalidParameterError, TrustWarning
 from neighboragg.methods import MaxConfidence
 from neighboragg.selective import risk_threshold
+from sizes import draws
 
 NOVELTY = 0.05
 
@@ -173,13 +174,12 @@ def test_classes_whose_rows_cannot_be_unfamiliar_are_named():
     )
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:No threshold was found")
 @pytest.mark.parametrize("unfamiliar_risk", [0.0, 0.5])
 def test_the_risk_among_kept_rows_holds(unfamiliar_risk):
     """Unfamiliar rows are wrong less or more often than others: what is promised is about those that are kept."""
     rng = np.random.default_rng(3)
-    target, repetitions, broken = 0.1, 1000, 0
+    target, repetitions, broken = 0.1, draws(200), 0
     for _ in range(repetitions):
         X = rng.random((400, 2))
         risk = np.where(X[:, 1] <= 0.2, unfamiliar_risk, 0.3 * (1 - X[:, 0]))

@@ -10,8 +10,9 @@ from scipy.stats import beta, binom, binomtest
 from neighboragg import SelectiveClassifier
 from neighboragg.exceptions import TrustWarning
 from neighboragg.selective import coverage_threshold, risk_threshold
+from sizes import draws
 
-REPETITIONS = 1000
+REPETITIONS = draws(200)
 # Chance of a false failure per configuration, if the guarantee just holds.
 LEVEL = 1e-4
 FINE = (np.arange(100_000) + 0.5) / 100_000
@@ -85,7 +86,6 @@ def broken_promises(family, n, target, level, *, seed, grid=None):
     return broken, promised
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n", "target", "level", "least_promised"),
     [
@@ -105,22 +105,20 @@ def broken_promises(family, n, target, level, *, seed, grid=None):
 def test_promised_risk_is_broken_no_more_often_than_allowed(name, n, target, level, least_promised):
     family = families(target)[name]
     broken, promised = broken_promises(family, n, target, level, seed=[n, int(100 * target)])
-    assert promised >= least_promised
+    assert promised >= least_promised * REPETITIONS / 1000
     assert not incredible(broken, REPETITIONS, 1.0 - level), broken
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["falling", "tied", "near the target", "not monotone"])
 def test_promise_holds_for_a_given_grid(name):
     target, level = 0.2, 0.9
     family = families(target)[name]
     grid = family.draw(np.random.default_rng(0), 100)[1]
     broken, promised = broken_promises(family, 150, target, level, seed=3, grid=grid)
-    assert promised >= 20
+    assert promised >= REPETITIONS / 50
     assert not incredible(broken, REPETITIONS, 1.0 - level), broken
 
 
-@pytest.mark.slow
 def test_promise_is_not_needlessly_careful():
     """With a single threshold the test is exact: promises are broken as often as the binomial says."""
     n, target, level = 200, 0.2, 0.9
@@ -145,7 +143,6 @@ def test_simulation_can_fail():
     assert incredible(broken, REPETITIONS, 1.0 - level)
 
 
-@pytest.mark.slow
 def test_promise_within_every_predicted_class_holds_for_all_at_once(given_model):
     target, level, n = 0.2, 0.9, 300
     shapes = [families(target)[name] for name in ("falling", "near the target", "tied")]
@@ -166,11 +163,10 @@ def test_promise_within_every_predicted_class_holds_for_all_at_once(given_model)
         kept = [(t, shape) for t, shape in zip(safe.thresholds_, shapes, strict=True) if np.isfinite(t)]
         promised += len(kept)
         broken += any(shape.risk(t) > target for t, shape in kept)
-    assert promised > 100
+    assert promised > REPETITIONS / 10
     assert not incredible(broken, REPETITIONS, 1.0 - level), broken
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n", "target", "level"),
     [
@@ -196,7 +192,6 @@ def test_promised_coverage_is_broken_no_more_often_than_allowed(name, n, target,
         assert binomtest(broken, REPETITIONS, expected).pvalue > LEVEL
 
 
-@pytest.mark.slow
 def test_promised_coverage_within_every_predicted_class(given_model):
     target, level, n = 0.6, 0.9, 150
     rng = np.random.default_rng(6)
@@ -211,11 +206,13 @@ def test_promised_coverage_within_every_predicted_class(given_model):
     assert not incredible(broken, REPETITIONS, 1.0 - level), broken
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("n", "target"), [(1000, 0.05), (1000, 0.3), (5000, 0.3)])
 def test_an_easy_target_is_nearly_always_promised(n, target):
     """True risk is a third of the target everywhere; many rows must not make the search start too high."""
     family, rng = continuous(lambda t: 0.6 * target * (1.0 - t)), np.random.default_rng(7)
-    found = [risk_threshold(*family.draw(rng, n), target_risk=target, random_state=i) for i in range(300)]
-    assert sum(result.promised for result in found) >= 285
+    found = [
+        risk_threshold(*family.draw(rng, n), target_risk=target, random_state=i)
+        for i in range(draws(100, 300))
+    ]
+    assert np.mean([result.promised for result in found]) >= 0.95
     assert np.mean([result.coverage for result in found]) > 0.9

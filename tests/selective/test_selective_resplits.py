@@ -48,7 +48,7 @@ def resplits(request, outcomes):
     return request.param, found
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 def test_risk_over_all_rows_keeps_the_promise(outcomes, resplits):
     """Calibration rows are drawn from these rows without replacement, which only makes the promise easier."""
     correct, trust = outcomes

@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.selective import SelectiveThreshold, coverage_threshold, risk_threshold
+from sizes import examples
 
 LEVELS = st.sampled_from([0.8, 0.9, 0.95, 0.99])
 NOTHING = SelectiveThreshold(math.inf, False, 50, 0, 0, 1.0)
@@ -64,8 +65,6 @@ def test_rows_set_aside_are_chosen_by_random_state():
     assert len({result.threshold for result in found}) == 3
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(outcomes(), LEVELS, st.sampled_from([0.05, 0.2, 0.5]), st.booleans())
 def test_a_promise_is_within_its_exact_bound(case, level, target, with_grid):
     correct, trust = case
@@ -85,8 +84,6 @@ def test_a_promise_is_within_its_exact_bound(case, level, target, with_grid):
         assert (found.n_kept, found.n_errors) == (kept.sum(), (kept & ~correct).sum())
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(outcomes(), st.randoms(use_true_random=False), LEVELS)
 def test_order_of_rows_does_not_matter(case, random, level):
     correct, trust = case
@@ -99,7 +96,7 @@ def test_order_of_rows_does_not_matter(case, random, level):
         assert find(correct, trust) == find(correct[rows], trust[rows])
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(outcomes(2000, 2500), LEVELS, st.sampled_from([40, 100]))
 def test_a_larger_target_risk_never_lowers_coverage(case, level, n_grid):
     """With this many rows all targets start from the same threshold, and a larger one stops no earlier."""
@@ -112,7 +109,6 @@ def test_a_larger_target_risk_never_lowers_coverage(case, level, n_grid):
     assert coverages == sorted(coverages)
 
 
-@pytest.mark.slow
 def test_a_larger_target_risk_raises_coverage_on_average_with_few_rows():
     """With few rows a small target starts at a lower threshold, so that this holds of the mean alone."""
     rng = np.random.default_rng(3)
@@ -127,7 +123,6 @@ def test_a_larger_target_risk_raises_coverage_on_average_with_few_rows():
     assert (np.diff(means) > 0.05).all()
 
 
-@settings(deadline=None)
 @given(outcomes(), LEVELS, st.sampled_from([0.1, 0.5, 0.9]))
 def test_higher_confidence_never_raises_the_threshold_for_coverage(case, level, target):
     lower, higher = (

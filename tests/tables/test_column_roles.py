@@ -34,7 +34,6 @@ def uses(frame, y, **options):
     return {role.name: role.use for role in column_roles(frame, y, **options)}
 
 
-@pytest.mark.slow
 def test_kinds_of_columns(rng, y):
     days = pd.date_range("2024-01-01", periods=N, freq="D").to_series().sample(frac=1, random_state=0)
     frame = pd.DataFrame(
@@ -65,7 +64,7 @@ def test_kinds_of_columns(rng, y):
     assert np.isfinite(to_matrix(prepared.drop(columns="note"))).all()
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=8)
 @pytest.mark.parametrize(
     ("name", "values", "reason"),
     [
@@ -124,7 +123,7 @@ LEAKS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("leak", LEAKS.values(), ids=LEAKS.keys())
 def test_a_column_that_gives_the_label_away_is_suspicious(wine, leak):
     X, labels = wine
@@ -134,14 +133,13 @@ def test_a_column_that_gives_the_label_away_is_suspicious(wine, leak):
     assert column_roles(X.assign(leak=leak(labels)), labels, keep=["leak"])[-1].used
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_leaks_do_not_excuse_each_other(wine):
     X, labels = wine
     frame = X.assign(copy=labels, code=np.unique(labels, return_inverse=True)[1])
     assert [role.name for role in column_roles(frame, labels) if role.use == "suspicious"] == ["copy", "code"]
 
 
-@pytest.mark.slow
 def test_the_reason_is_said(wine):
     X, labels = wine
     roles = column_roles(X.assign(copy=labels, row=np.arange(len(X))), labels, exclude=["ash"])
@@ -166,7 +164,6 @@ def test_a_frequent_class_makes_no_column_suspicious(rng):
     assert uses(frame, y) == {"a": "number", "b": "category"}
 
 
-@pytest.mark.slow
 def test_classes_with_one_row_are_no_obstacle(rng, y):
     y = y.astype("U4")
     y[:3] = ["one", "two", "3rd"]

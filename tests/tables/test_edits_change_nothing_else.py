@@ -8,6 +8,7 @@ import pytest
 
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.tables import read_table
+from sizes import draws
 
 NAMES = ["a", "b", "a", "", " c ", "größe", "x y", 'say "hi"', "1"]
 LABELS = ["cat", "dog", "01", "1.0", "None", "a;b", "x,y", 'qu"ote', "two words", " lead"]
@@ -102,11 +103,11 @@ def generate(seed):
     return Generated(head, records, labels, sep, encoding, mark, named, ragged and n_rows > 1)
 
 
-@pytest.mark.slow
-def test_five_hundred_generated_files(tmp_path):
+def test_generated_files(tmp_path):
     path = tmp_path / "t.csv"
     read, sniffed = 0, 0
-    for seed in range(500):
+    n_files = draws(150, 500)
+    for seed in range(n_files):
         file, rng = generate(seed), random.Random(-seed - 1)
         try:
             raw = file.contents()
@@ -136,8 +137,8 @@ def test_five_hundred_generated_files(tmp_path):
         gaps = {i: blank_lines(file.records[i][2]) for i in dropped}
         assert table.relabeled(decided, dropped) == without(file, new, gaps), seed
         assert table.relabeled({}) == raw
-    assert read > 380
-    assert sniffed > 170
+    assert read > 0.76 * n_files
+    assert sniffed > 0.34 * n_files
 
 
 def blank_lines(rest):

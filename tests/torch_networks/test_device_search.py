@@ -125,7 +125,7 @@ def test_a_graphics_card():
     assert_equal_bits(on_device.set_params(device="cuda").kneighbors(queries), usual.kneighbors(queries))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_trust_has_equal_bits():
     X, y = load_digits(return_X_y=True)
     proba = LogisticRegression(max_iter=50, tol=0.1).fit(X[:600, ::2], y[:600]).predict_proba(X[:, ::2])

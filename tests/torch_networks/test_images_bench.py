@@ -63,7 +63,7 @@ def at_hand(data, monkeypatch):
     monkeypatch.setenv("NEIGHBORAGG_DATA", str(data))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_method_has_a_row(tmp_path):
     found = table2(tmp_path, sets=["fashion_mnist"], methods=METHODS, epochs=2, n_seeds=2)
     rows = [json.loads(line) for line in (tmp_path / "images.jsonl").read_text().splitlines()]
@@ -107,7 +107,7 @@ def test_a_method_without_chance_is_computed_once(tmp_path, monkeypatch):
     assert len({row["auroc"] for row in rows}) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_no_label_of_a_test_picture_reaches_a_method(tmp_path, monkeypatch):
     """With other labels of the test pictures all methods give the same trust."""
     given = []
@@ -134,7 +134,7 @@ def test_no_label_of_a_test_picture_reaches_a_method(tmp_path, monkeypatch):
         np.testing.assert_array_equal(trust, again)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_large_networks_have_no_dropout_to_ask(tmp_path):
     table2(tmp_path, sets=["fashion_mnist"], methods=["Confidence", "MC-dropout", "Deep ensemble"],
            architecture="resnet20", epochs=1, limit=100, n_seeds=1)  # fmt: skip
@@ -142,7 +142,7 @@ def test_large_networks_have_no_dropout_to_ask(tmp_path):
     assert [row["method"] for row in rows] == ["Confidence"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_color_pictures_by_the_largest_network(tmp_path):
     table2(tmp_path, sets=["cifar10"], methods=["Confidence", "Pool"], architecture="resnet50", epochs=1, limit=50,
            n_seeds=1)  # fmt: skip

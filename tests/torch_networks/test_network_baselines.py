@@ -30,7 +30,7 @@ class TestConfidNet:
         head = ConfidNet(n_hidden=32, n_layers=2, max_epochs=8, learning_rate=1e-2, **params)
         return head.fit(X, y, X_val=X_val, y_val=y_val, proba_val=proba_val)
 
-    @pytest.mark.slow
+    @pytest.mark.full
     def test_it_finds_the_errors_that_confidence_cannot(self):
         X, y, proba = sure_on_one_side(500, 2)
         correct = proba.argmax(axis=1) == y
@@ -74,7 +74,7 @@ class TestConfidNet:
         )
         assert np.isfinite(right.score_samples(X_val, proba_val)).all()
 
-    @pytest.mark.slow
+    @pytest.mark.full
     def test_seeds_and_the_state_of_the_caller(self):
         X, _, proba = sure_on_one_side(50, 2)
         before = torch.get_rng_state()

@@ -8,7 +8,6 @@ from neighboragg.bench.paper._figures import ablation_figure, sensitivity_figure
 SETS, BASES, METHODS = ("letter", "adult", "landsat"), ("LR", "RF"), ("TrustScore", "Pool")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["auroc", "ap_success", "ap_error"])
 def test_ablation_bars(tmp_path, result, figures, metric):
     rows = [

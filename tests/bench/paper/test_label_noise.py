@@ -34,7 +34,7 @@ def wine_as_landsat(tmp_path, monkeypatch):
     noise_rows.cache_clear()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_score_is_judged_on_the_same_cell(wine_as_landsat):
     rows = LabelNoiseTask("landsat", "LR", "symmetric", 0.09, 0).rows()
     found = {row["method"]: row for row in rows}
@@ -46,7 +46,7 @@ def test_every_score_is_judged_on_the_same_cell(wine_as_landsat):
     assert all(row["set"] == "landsat" and row["rate"] == 0.09 for row in rows)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_forest_base(wine_as_landsat):
     rows = LabelNoiseTask("landsat", "RF", "class_dependent", 0.09, 1).rows()
     assert len(rows) == len({row["method"] for row in rows})
@@ -93,7 +93,7 @@ def test_tables_count_wins_and_list_losses():
     assert lost.rows == [["s, LR", "symmetric, 20%", "-10.0", "+10.0", "-10.0"]]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_command_writes_tables(wine_as_landsat, monkeypatch):
     one = [LabelNoiseTask("landsat", "LR", "symmetric", 0.2, 0)]
     monkeypatch.setattr("neighboragg.bench.paper._studies.label_noise_plan", lambda seeds: one)

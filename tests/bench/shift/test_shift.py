@@ -115,7 +115,7 @@ def test_a_rotation_is_one():
     assert max(turned[2, 1], turned[6, 1]) > 0.4
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:The file")
 def test_every_method_is_judged_on_the_same_cell(digits_as_letter):
     chosen = ("Confidence", "Pool", "Pool, shift expected", *ALARMS)
