@@ -20,6 +20,8 @@ QUIET = {
 # After it Dask gives up the place of a worker that has died for good: 15 seconds by its default, in which a worker may
 # not be back on a busy machine, or be back and dead again.
 PATIENT = {"distributed.deploy.lost-worker-timeout": "365 days"}
+# No pages: they would tell everybody on the machine what runs here.
+PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 ENVIRONMENT = "distributed.nanny.pre-spawn-environ"
 TRIM = "MALLOC_TRIM_THRESHOLD_"
 
@@ -55,12 +57,19 @@ def connect(cluster: str | None, *, n_workers: int | None = None, memory: str = 
     distributed = import_extra("distributed", extra="dask", purpose=PURPOSE)
     if cluster == "local":
         dask = import_extra("dask", extra="dask", purpose=PURPOSE)
+        import_extra("cryptography", extra="dask", purpose="A local cluster")
+        environment = {ENVIRONMENT: _without_trimming(dask.config.get(ENVIRONMENT, {}))}
         with (
-            dask.config.set(
-                QUIET | PATIENT | {ENVIRONMENT: _without_trimming(dask.config.get(ENVIRONMENT, {}))}
-            ),
+            dask.config.set(QUIET | PATIENT | PAGES | environment),
             distributed.LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, memory_limit=memory, dashboard_address=":0"
+                n_workers=n_workers,
+                threads_per_worker=1,
+                memory_limit=memory,
+                # Whoever reaches a scheduler can run code on it: only holders of certificates made for this run do.
+                security=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
             ) as local,
             distributed.Client(local) as client,
         ):
