@@ -218,6 +218,8 @@ def audit(
             text=text or _lone_text(roles) or "",
             image=image or "",
             row_name=data.place_of,
+            row_digest=data.digest_of,
+            source=data.digest,
         )
         return Audit(
             data,

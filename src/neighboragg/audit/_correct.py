@@ -1,16 +1,15 @@
 """correct: the table with the labels that were decided in the review, and nothing else changed."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
-
 from neighboragg.audit._files import AuditFiles, check_not_input
 from neighboragg.audit._moves import move_pictures, planned_moves
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.review import ReviewSet, corrected_labels, excluded_rows, load_review_set
-from neighboragg.tables import FolderTable, check_outputs, format_of, read_table, staged_files
+from neighboragg.review import ReviewSet, export_labels, load_review_set
+from neighboragg.tables import FolderTable, Table, check_outputs, format_of, read_table, staged_files
 
 __all__ = ["Correction", "correct"]
 
@@ -28,12 +27,15 @@ class Correction:
         Rows that were excluded.
     n_moved : int, default=0
         Pictures that were moved to another folder.
+    table_changed : bool, default=False
+        Whether the table is not, byte for byte, the one that was audited; decided rows were found by their contents.
     """
 
     output: Path
     n_changed: int
     n_dropped: int
     n_moved: int = 0
+    table_changed: bool = False
 
 
 def correct(
@@ -74,6 +76,9 @@ def correct(
 
     Notes
     -----
+    A decided row is found by its contents, so the table may have been sorted since the audit, and other rows added or
+    removed. If a decided row is gone, or one of its cells has changed, nothing is written.
+
     In text files (CSV, JSON lines) the decided cells are replaced in the text itself and every other byte stays as
     it is, as do byte order marks, line ends and quotes. In Parquet and Feather files all other columns, the types
     and the metadata stay; in Excel workbooks all other cells. In a folder no picture is moved unless asked: where label
@@ -107,26 +112,61 @@ def correct(
         raise InvalidInputError(f"Nothing has been decided yet.\nHint: neighboragg review {review}")
     data = read_table(table, label, sep=sep, encoding=encoding)
     review_set = load_review_set(review_path)
-    if isinstance(data, FolderTable):
-        _check_same_pictures(data, review_set)
-    decided = corrected_labels(data.labels, files.decisions, review_set)
-    excluded = excluded_rows(files.decisions, review_set)
-    texts = {int(row): str(decided[row]) for row in np.flatnonzero(decided != data.labels)}
+    if not review_set.source:
+        raise InvalidInputError(
+            f"{review_path} does not say by what its rows are found in a file, as a data frame was audited.\n"
+            "Hint: audit the file itself, or apply the decisions to the frame with "
+            "neighboragg.review.corrected_labels."
+        )
+    entries = [
+        entry
+        for entry in export_labels(files.decisions, review_set)
+        if entry["action"] in ("relabel", "exclude")
+    ]
+    now = _rows_now(data, review_set, {entry["row"] for entry in entries}, str(data.label))
+    excluded = [now[entry["row"]] for entry in entries if entry["action"] == "exclude"]
+    texts = {
+        now[entry["row"]]: entry["decided"]
+        for entry in entries
+        if entry["action"] == "relabel" and entry["decided"] != entry["given"]
+    }
     moves = planned_moves(data, texts) if move and isinstance(data, FolderTable) else []
-    contents = data.relabeled(texts, excluded.tolist())
+    contents = data.relabeled(texts, excluded)
     with staged_files() as stage:
         stage(output).write_bytes(contents)
     move_pictures(moves)
-    return Correction(output, len(texts), len(excluded), len(moves))
+    return Correction(output, len(texts), len(excluded), len(moves), data.digest != review_set.source)
 
 
-def _check_same_pictures(data: FolderTable, review_set: ReviewSet) -> None:
-    """Raise if pictures were added, removed or moved since the audit, so that rows are other pictures now."""
-    n, now = review_set.n_rows, dict(enumerate(data.pictures))
-    for item in review_set.items:
-        if len(data) != n or now[item.row] != item.content.get("image"):
+def _rows_now(data: Table, review_set: ReviewSet, decided: Collection[int], label: str) -> dict[int, int]:
+    """Where the decided rows are now; raises if one is not to be found as it was.
+
+    A row is where it was, or any other with the same cells: nobody could tell such rows apart.
+    """
+    items = [item for item in review_set.items if item.row in decided]
+    now = {item.row: item.row for item in items if _holds(data, item.row, item.digest)}
+    if len(now) < len(items):
+        free: dict[str, list[int]] = {}
+        for row in sorted(set(range(len(data))) - set(now.values()), reverse=True):
+            free.setdefault(data.digest_of(row), []).append(row)
+        for item in items:
+            if item.row in now:
+                continue
+            if not free.get(item.digest):
+                raise InvalidInputError(
+                    f"{item.title} of the audit, labeled {item.given!r}, is not in {data.name} any more, or one of its "
+                    "cells has changed. Nothing was written.\n"
+                    "Hint: correct the table that was audited, or audit this one."
+                )
+            now[item.row] = free[item.digest].pop()
+    for item in items:
+        if (given := str(data.labels[now[item.row]])) != item.given:
             raise InvalidInputError(
-                f"{data.name} is not as it was in the audit: it had {n:,} pictures, with {item.content.get('image')} "
-                f"in place {item.row}; it has {len(data):,} now, with {now.get(item.row, 'none')} there.\n"
-                "Hint: bring back the pictures that were moved, or audit the folder again."
+                f"{data.place_of(now[item.row])} of {data.name} is labeled {given!r} in the column {label!r}, but "
+                f"{item.given!r} was reviewed.\nHint: name the label column that was audited."
             )
+    return now
+
+
+def _holds(data: Table, row: int, digest: str) -> bool:
+    return row < len(data) and data.digest_of(row) == digest

@@ -53,6 +53,9 @@ def correct(
     )
     moved = f", {done.n_moved:,} pictures moved" if done.n_moved else ""
     dropped = f", {done.n_dropped:,} rows dropped" if done.n_dropped else ""
+    if done.table_changed:
+        changed = f"{file} has changed since the audit; decided rows were found by their contents."
+        Console().print(changed, soft_wrap=True, markup=False, highlight=False)
     Console().print(
         f"{done.n_changed:,} labels changed{dropped}{moved}: {done.output}",
         soft_wrap=True,

@@ -21,7 +21,7 @@ QUIET = {
 # not be back on a busy machine, or be back and dead again.
 PATIENT = {"distributed.deploy.lost-worker-timeout": "365 days"}
 # No pages: they would tell everybody on the machine what runs here.
-PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 ENVIRONMENT = "distributed.nanny.pre-spawn-environ"
 TRIM = "MALLOC_TRIM_THRESHOLD_"
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ def build_review_set(
     text: str = "",
     image: str = "",
     row_name: Callable[[int], str] | None = None,
+    row_digest: Callable[[int], str] | None = None,
+    source: str = "",
 ) -> ReviewSet:
     """Put flagged rows, a random sample of the others, and their neighbors together for review.
 
@@ -51,6 +54,10 @@ def build_review_set(
     row_name : callable, default=None
         Takes a position in the original data and returns what its file calls that row, for instance "line 14".
         If None, rows are called by their position, counting from 0.
+    row_digest : callable, default=None
+        Takes a position in the original data and returns the digest of that row.
+    source : str, default=""
+        Digest of the original data.
 
     Returns
     -------
@@ -74,17 +81,20 @@ def build_review_set(
     places = np.arange(len(result)) if rows is None else np.asarray(rows)
     if list(frame.columns) in (["text"], ["image"]) and not image:
         text = str(frame.columns[0])  # a lone column of this name is not a path
-    source = _Rows(frame, places, {"image": image} if image else {"text": text} if text else {}, row_name)
-    items = [_item(source, result, int(row), "flagged") for row in flagged]
-    items += [_item(source, result, int(row), "random") for row in random]
+    shown = _Rows(frame, places, {"image": image} if image else {"text": text} if text else {}, row_name)
+    items = [_item(shown, result, int(row), "flagged") for row in flagged]
+    items += [_item(shown, result, int(row), "random") for row in random]
+    if row_digest is not None:
+        items = [replace(item, digest=row_digest(item.row)) for item in items]
     return ReviewSet(
         classes=tuple(str(label) for label in result.classes.tolist()),
         n_rows=len(result) if n_rows is None else n_rows,
         n_judged=len(result),
         n_flagged=result.n_flagged,
         items=tuple(items),
-        columns=() if source.shown else tuple(map(str, frame.columns)),
+        columns=() if shown.shown else tuple(map(str, frame.columns)),
         title=title,
+        source=source,
     )
 
 

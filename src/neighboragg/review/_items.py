@@ -78,6 +78,8 @@ class ReviewItem:
     name : str, default=""
         What the user's file calls the row, for instance "line 14". If empty, the row is called by its number,
         counting from 0.
+    digest : str, default=""
+        Digest of all cells of the row, by which it is found again if the table is sorted in another way.
 
     Examples
     --------
@@ -100,6 +102,7 @@ class ReviewItem:
     details: Mapping[str, Scalar] = field(default_factory=dict)
     facts: Mapping[str, Scalar] = field(default_factory=dict)
     name: str = ""
+    digest: str = ""
 
     @property
     def title(self) -> str:
@@ -143,6 +146,8 @@ class ReviewSet:
         Seed of the random order of the items, hence of that sample.
     title : str, default="Label review"
         Heading of the page.
+    source : str, default=""
+        Digest of the file that the rows come from; empty if it is not known.
 
     See Also
     --------
@@ -172,6 +177,7 @@ class ReviewSet:
     seed: int = 0
     title: str = "Label review"
     n_judged: int = ALL_ROWS
+    source: str = ""
 
     def __post_init__(self) -> None:
         if self.n_judged == ALL_ROWS:
@@ -207,7 +213,7 @@ class ReviewSet:
             int(self.sample_size),
             int(self.seed),
         ]
-        rows = [[int(item.row), item.queue, item.given, item.suggested] for item in self.items]
+        rows = [[int(item.row), item.queue, item.given, item.suggested, item.digest] for item in self.items]
         return hashlib.sha256(json.dumps([plan, sorted(rows)]).encode()).hexdigest()
 
     def _shuffled(self, queue: str) -> tuple[ReviewItem, ...]:

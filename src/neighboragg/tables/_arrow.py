@@ -68,6 +68,11 @@ class ArrowTable(Table):
             table = table.rename_columns(names).replace_schema_metadata(None)
         return table.to_pandas()
 
+    def cells_of(self, row: int) -> list[tuple[str, Any]]:
+        """The values of the columns."""
+        columns = zip(self._table.column_names, self._table.columns, strict=True)
+        return [(name, column[row].as_py()) for name, column in columns]
+
     def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
         """The file with new labels in some rows and without some others; types and metadata stay."""
         table = self._table

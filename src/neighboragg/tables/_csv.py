@@ -79,6 +79,12 @@ class CsvTable(Table):
         """The line of the file on which a row begins, counted from 1."""
         return f"line {self._lines[row]}"
 
+    def cells_of(self, row: int) -> list[tuple[str, Any]]:
+        """The texts of the cells."""
+        record = self._source.text[int(self._starts[row]) : int(self._ends[row])]
+        spans, _ = field_spans(record, self.sep)
+        return [(name, value) for name, (_, _, value) in zip(self.header, spans, strict=False)]
+
     def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
         """The file with new labels in some rows and without some others; every other byte is the same."""
         gone = {int(row) for row in dropped}

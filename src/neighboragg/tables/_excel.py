@@ -61,6 +61,10 @@ class ExcelTable(Table):
         """The row of the sheet, counted from 1."""
         return f"row {self._numbers[row] + 1} of the sheet"
 
+    def cells_of(self, row: int) -> list[tuple[str, Any]]:
+        """The values of the cells."""
+        return list(zip(self._header, self._rows[row], strict=False))
+
     def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
         """The workbook with new labels in some rows and without some others."""
         with zipfile.ZipFile(self._path) as parts:

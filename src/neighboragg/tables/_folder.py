@@ -1,6 +1,7 @@
 """A folder of pictures by class as a table: a row for each picture, its folder as the label."""
 
 import csv
+import hashlib
 import io
 import os
 from collections import Counter
@@ -82,6 +83,15 @@ class FolderTable(Table):
         """Paths of the pictures, relative to the folder."""
         pandas = import_extra("pandas", extra="cli", purpose="Reading a folder of pictures")
         return pandas.DataFrame({IMAGE: self.pictures})
+
+    def cells_of(self, row: int) -> list[tuple[str, Any]]:
+        """The path of the picture, which begins with its label."""
+        return [(IMAGE, self.pictures[row])]
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the paths of all pictures."""
+        return hashlib.sha256("\0".join(self.pictures).encode(errors="surrogateescape")).hexdigest()
 
     def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
         """A CSV file with the label of every picture; no picture moves.

@@ -67,6 +67,10 @@ class JsonLinesTable(Table):
         """The line of the file, counted from 1."""
         return f"line {self._lines[row]}"
 
+    def cells_of(self, row: int) -> list[tuple[str, Any]]:
+        """The values of the keys."""
+        return list(self._records[row].items())
+
     def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
         """The file with new labels in some lines and without some others; every other byte is the same."""
         gone = {int(row) for row in dropped}

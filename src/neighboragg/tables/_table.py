@@ -1,8 +1,10 @@
 """What every format shares: features, the text of labels, and a copy of the file with other labels."""
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -64,6 +66,21 @@ class Table(ABC):
         contents : bytes
         """
 
+    @abstractmethod
+    def cells_of(self, row: int) -> Sequence[tuple[str, Any]]:
+        """Name and value of every cell of a row, the label included; none if no file holds the row."""
+
+    def digest_of(self, row: int) -> str:
+        """Digest of all cells of a row, by which it is known again wherever it stands; empty without a file."""
+        cells = sorted((name, repr(value)) for name, value in self.cells_of(row))
+        return hashlib.sha256(repr(cells).encode()).hexdigest() if cells else ""
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the whole file; empty if there is none."""
+        with Path(self.name).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
     def place_of(self, row: int) -> str:
         """Where a person finds a row, e.g. "line 17"."""
         return f"row {row}"
@@ -98,6 +115,15 @@ class FrameTable(Table):
     def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
         """Not for data frames."""
         raise InvalidInputError("A data frame has no file to write.\nHint: read the table from its file.")
+
+    def cells_of(self, row: int) -> Sequence[tuple[str, Any]]:
+        """None, as there is no file to find them in."""
+        return ()
+
+    @cached_property
+    def digest(self) -> str:
+        """Empty, as there is no file."""
+        return ""
 
 
 def position_of(label: str, names: Sequence[str], where: str) -> int:
