@@ -1,13 +1,17 @@
 """Matrix products are held to one thread, from whichever thread one asks, and released afterward."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from neighboragg._threads import ONE_THREAD
+from neighboragg.methods import NeighborAgg
+from neighboragg.mislabel import MislabelDetector
 from neighboragg.neighbors import ClasswiseNeighbors
 
 
@@ -103,3 +107,33 @@ def test_searches_at_once_leave_the_threads_of_products_as_they_were():
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: index.kneighbors(X), range(40)))
     assert product_threads() == {2}
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_jobs", "expected"), [(60, None, 1), (60, 2, 1), (400, None, 1), (400, 2, 2)]
+)
+def test_boosting_is_bound_to_as_many_threads_as_it_may_use(monkeypatch, n_rows, n_jobs, expected):
+    """Threads of OpenMP spin while they wait: on a busy machine a small fit takes many times its CPU time."""
+    monkeypatch.setattr("neighboragg._threads.ROWS_FOR_THREADS", 300)
+    seen = set()
+
+    class Spy(HistGradientBoostingClassifier):
+        def fit(self, X, y, sample_weight=None):
+            seen.update(openmp_threads())
+            return super().fit(X, y, sample_weight)
+
+    few = partial(Spy, max_iter=2)
+    monkeypatch.setattr("neighboragg.methods._second_opinions.HistGradientBoostingClassifier", few)
+    monkeypatch.setattr("neighboragg.mislabel._own_models.HistGradientBoostingClassifier", few)
+    rng = np.random.default_rng(0)
+    X, y, proba = rng.normal(size=(n_rows, 3)), np.arange(n_rows) % 2, np.full((n_rows, 2), 0.5)
+    with threadpool_limits(2, user_api="openmp"):
+        assert max(openmp_threads()) == 2
+        NeighborAgg(second_opinions=["shallow boosting"], learned_metric=False, n_jobs=n_jobs).fit(X, y, proba_val=proba)
+        MislabelDetector(boosting=True, n_passes=1, n_jobs=n_jobs, force=True).fit(X, y)
+        assert max(openmp_threads()) == 2
+    assert max(seen) == expected
+
+
+def openmp_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "openmp"}

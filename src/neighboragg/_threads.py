@@ -1,6 +1,8 @@
-"""Threads of ours, and matrix products on one thread where more would mostly wait for each other."""
+"""Threads of ours; matrix products and boosting on one thread where more would mostly wait for each other."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
 
@@ -9,7 +11,10 @@ from joblib import effective_n_jobs, parallel_config
 
 from neighboragg.exceptions import InvalidParameterError
 
-__all__ = ["ONE_THREAD", "n_threads"]
+__all__ = ["ONE_THREAD", "boosting_threads", "n_threads"]
+
+# Boosting of fewer rows gains nothing from a second thread.
+ROWS_FOR_THREADS = 20_000
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -20,6 +25,23 @@ def n_threads(n_jobs: int | None) -> int:
         )
     with parallel_config(backend="threading"):
         return int(effective_n_jobs(n_jobs))
+
+
+@contextmanager
+def boosting_threads(n_rows: int, n_jobs: int | None) -> Iterator[None]:
+    """Bound the threads of scikit-learn's boosting, which has no `n_jobs` and takes every core.
+
+    They spin while they wait for each other: where the cores are busy, a small fit takes many times its CPU time.
+    """
+    most = n_threads(n_jobs) if n_rows >= ROWS_FOR_THREADS else 1
+    libraries = [(library, library.num_threads) for library in _libraries(len(sys.modules), "openmp")]
+    try:
+        for library, before in libraries:
+            library.set_num_threads(min(before, most))
+        yield
+    finally:
+        for library, before in libraries:
+            library.set_num_threads(before)
 
 
 class _OneThread:
@@ -33,7 +55,7 @@ class _OneThread:
     def __enter__(self) -> None:
         with self.lock:
             if self.n_inside == 0:
-                found = [(library, library.num_threads) for library in _libraries(len(sys.modules))]
+                found = [(library, library.num_threads) for library in _libraries(len(sys.modules), "blas")]
                 self.before = [(library, threads) for library, threads in found if threads != 1]
                 if self.before:
                     _set_threads([(library, 1) for library, _ in self.before])
@@ -47,13 +69,13 @@ class _OneThread:
                 _set_threads(self.before)
 
 
-@lru_cache(maxsize=1)
-def _libraries(n_modules: int) -> list[threadpoolctl.LibController]:
-    """The loaded matrix libraries; looking for them takes longer than a small search.
+@lru_cache(maxsize=2)
+def _libraries(n_modules: int, user_api: str) -> list[threadpoolctl.LibController]:
+    """The loaded libraries of a kind; looking for them takes longer than a small search.
 
     A module that was imported since may have brought a library of its own, as faiss does.
     """
-    return threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+    return threadpoolctl.ThreadpoolController().select(user_api=user_api).lib_controllers
 
 
 def _set_threads(numbers: list[tuple[threadpoolctl.LibController, int]]) -> None:

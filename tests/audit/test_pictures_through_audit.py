@@ -104,7 +104,9 @@ def test_a_folder_that_changed(digits, tmp_path):
     folder = sorted(root.iterdir())[0]
     Image.new("L", (8, 8)).save(folder / "!first.png")
     output = run("correct", root, "--review", flagged, "-o", fixed)
-    assert output.startswith(f"{root} has changed since the audit; decided rows were found by their contents.\n")
+    assert output.startswith(
+        f"{root} has changed since the audit; decided rows were found by their contents.\n"
+    )
     after = pd.read_csv(fixed)
     moved = after[after["label"] != after["folder"]]
     assert dict(zip(moved["image"], moved["label"], strict=True)) == decided

@@ -12,6 +12,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.frozen import FrozenEstimator
 
 from neighboragg._progress import expect
+from neighboragg._threads import boosting_threads
 from neighboragg._typing import FloatArray, IntArray
 from neighboragg._validation import check_choice
 from neighboragg.aggregators import Opinion
@@ -131,7 +132,8 @@ class AverageOpinion(Stored):
 
     def ask(self, X: FloatArray, left_out: IntArray | None = None) -> Opinion:
         """Their opinion on rows; those of fit are not left out."""
-        return _mean_opinion([member.ask(_beside(X, axes), left_out) for member, axes in self.members])
+        with boosting_threads(len(X), None):
+            return _mean_opinion([member.ask(_beside(X, axes), left_out) for member, axes in self.members])
 
 
 def resolve_opinions(
@@ -157,8 +159,8 @@ def resolve_opinions(
         "smooth kernel": SmoothKernel(random_state),
         "forest": RandomForestClassifier(random_state=random_state, n_jobs=n_jobs),
         "extra trees": ExtraTreesClassifier(bootstrap=True, random_state=random_state, n_jobs=n_jobs),
-        "boosting": Boosting((USUAL_TREE, FINE_TREE) if all_sizes else (USUAL_TREE,), random_state),
-        SHALLOW: Boosting((SMALL_TREE,), random_state),
+        "boosting": Boosting((USUAL_TREE, FINE_TREE) if all_sizes else (USUAL_TREE,), random_state, n_jobs),
+        SHALLOW: Boosting((SMALL_TREE,), random_state, n_jobs),
     }
     named: list[tuple[str, Any]] = []
     for position, wanted in enumerate(second_opinions or ()):
@@ -244,18 +246,20 @@ class Boosting(OwnOpinion):
 
     trees: tuple[TreeSize, ...]
     seed: int
+    n_jobs: int | None
 
     def fit(self, name: str, data: FitData, judged: IntArray) -> tuple[AverageOpinion, Opinion]:
         """Fit each several times: what is said of a validation row was learned without it."""
         axes = _learned_axes(data, judged, self.seed)
         members: list[tuple[ClassifierOpinion, FloatArray | None]] = []
         said: list[Opinion] = []
-        for max_features, columns in ((1.0, None), (SOME_COLUMNS, None), (SOME_COLUMNS, axes)):
-            rows = _with_columns(data, columns)
-            for boosted in self._unfitted(max_features):
-                member, opinion = _fit_out_of_fold(name, boosted, rows, judged)
-                members.append((member, columns))
-                said.append(opinion)
+        with boosting_threads(len(data.X), self.n_jobs):
+            for max_features, columns in ((1.0, None), (SOME_COLUMNS, None), (SOME_COLUMNS, axes)):
+                rows = _with_columns(data, columns)
+                for boosted in self._unfitted(max_features):
+                    member, opinion = _fit_out_of_fold(name, boosted, rows, judged)
+                    members.append((member, columns))
+                    said.append(opinion)
         return AverageOpinion(name, tuple(members)), _mean_opinion(said)
 
     def _unfitted(self, max_features: float) -> list[HistGradientBoostingClassifier]:

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from neighboragg._progress import step
+from neighboragg._threads import boosting_threads
 from neighboragg._typing import Array, FloatArray, IntArray
 from neighboragg.crossfit import CrossFitted, cross_fit, fit_out_of_bag, fold_splits
 from neighboragg.persistence import Stored
@@ -109,9 +110,10 @@ def ask_own_models(
             fitted["extra-trees"] = fit_out_of_bag(forest, X, codes, n_classes, weight=weight)
             step(len(np.unique(folds)))
         if boosting:
-            fitted["boosting"] = out_of_fold(
-                lambda n: HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
-            )
+            with boosting_threads(len(X), n_jobs):
+                fitted["boosting"] = out_of_fold(
+                    lambda n: HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
+                )
         if terms is not None and terms.shape[1]:
             # Words are many and each tells little: hardly any penalty.
             fitted[WORDS] = out_of_fold(lambda n: LogisticRegression(C=20, max_iter=1000), terms)
