@@ -40,7 +40,13 @@ def frame():
     return frame
 
 
-@pytest.fixture(scope="module", params=READ)
+@pytest.fixture(
+    scope="module",
+    params=[
+        suffix if suffix in (".csv", ".parquet") else pytest.param(suffix, marks=pytest.mark.full)
+        for suffix in READ
+    ],
+)
 def reviewed(request, frame, tmp_path_factory):
     """The folder of a table that was audited, and whose three wrong labels were decided about."""
     folder = tmp_path_factory.mktemp("audit")

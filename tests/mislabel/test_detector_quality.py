@@ -18,10 +18,10 @@ def normalized_margin(proba, y):
 
 
 @pytest.mark.full(keep=1)
-@pytest.mark.parametrize("data", ["digits", "digits_in_pairs"])
-def test_it_ranks_wrong_labels_better_than_the_margin_of_the_probabilities(data, request):
-    data = request.getfixturevalue(data)
-    result = find_mislabeled(data.X, data.y, proba=data.proba)
+@pytest.mark.parametrize("name", ["digits", "digits_in_pairs"])
+def test_it_ranks_wrong_labels_better_than_the_margin_of_the_probabilities(name, detector, request):
+    data = request.getfixturevalue(name)
+    result = detector.result_ if name == "digits" else find_mislabeled(data.X, data.y, proba=data.proba)
     baseline = average_precision_score(data.wrong, -normalized_margin(data.proba, data.y))
     ours = average_precision_score(data.wrong, -result.scores)
     assert ours > 0.93

@@ -31,26 +31,35 @@ def message_of(function, *arguments, **options):
     return str(caught.value)
 
 
-def test_one_view_is_the_same_as_none():
-    alone = find_mislabeled(LEFT, NOISY.y, **FAST)
+@pytest.fixture(scope="module")
+def both():
+    """What two views say together; flags change no score."""
+    return find_mislabeled(VIEWS, NOISY.y, flag=20, **FAST)
+
+
+@pytest.fixture(scope="module")
+def left():
+    return find_mislabeled(LEFT, NOISY.y, **FAST)
+
+
+def test_one_view_is_the_same_as_none(left):
+    alone = left
     named = find_mislabeled({"left": LEFT}, NOISY.y, **FAST)
     np.testing.assert_array_equal(named.scores, alone.scores)
     np.testing.assert_array_equal(named.given_neighbors, alone.given_neighbors)
     assert named.reasons == alone.reasons
 
 
-def test_views_complete_each_other():
-    def found(X):
-        return average_precision_score(NOISY.mask, -find_mislabeled(X, NOISY.y, **FAST).scores)
-
-    alone = max(found(LEFT), found(UP))
-    together = found(VIEWS)
+def test_views_complete_each_other(left, both):
+    up = find_mislabeled(UP, NOISY.y, **FAST)
+    *alone, together = (average_precision_score(NOISY.mask, -result.scores) for result in (left, up, both))
+    alone = max(alone)
     assert together > alone + 0.1
     assert together > 0.5
 
 
-def test_scale_of_a_view_and_order_of_views_do_not_matter():
-    first = find_mislabeled(VIEWS, NOISY.y, **FAST)
+def test_scale_of_a_view_and_order_of_views_do_not_matter(both):
+    first = both
     scaled = find_mislabeled({"up": UP * 1e4, "left": LEFT}, NOISY.y, **FAST)
     np.testing.assert_allclose(scaled.scores, first.scores, atol=1e-4)
     # Side by side in one view, the large one would drown the other.
@@ -58,8 +67,8 @@ def test_scale_of_a_view_and_order_of_views_do_not_matter():
     assert np.abs(drowned.scores - first.scores).max() > 0.5
 
 
-def test_reasons_name_the_views_and_neighbors_are_of_the_first():
-    result = find_mislabeled(VIEWS, NOISY.y, flag=20, **FAST)
+def test_reasons_name_the_views_and_neighbors_are_of_the_first(both):
+    result = both
     reasons = [reason for row in result.reasons for reason in row]
     assert any(reason.startswith("neighbors in 'left' disagree (") for reason in reasons)
     assert any(reason.startswith("neighbors in 'up' disagree (") for reason in reasons)
@@ -109,7 +118,7 @@ def test_new_rows_are_judged_by_the_same_views():
 
 
 @pytest.mark.full
-def test_a_mapping_of_features_makes_views_of_one_table():
+def test_a_mapping_of_features_makes_views_of_one_table(both):
     table = np.hstack([LEFT, UP])
     made = find_mislabeled(
         table,
@@ -117,8 +126,7 @@ def test_a_mapping_of_features_makes_views_of_one_table():
         own_models=False,
         features={"left": lambda X: X[:, :2], "up": lambda X: X[:, 2:]},
     )
-    given = find_mislabeled(VIEWS, NOISY.y, **FAST)
-    np.testing.assert_array_equal(made.scores, given.scores)
+    np.testing.assert_array_equal(made.scores, both.scores)
     # With views as features, an estimator sees the table itself.
     asked = find_mislabeled(
         table, NOISY.y, estimator=GaussianNB(), features={"left": lambda X: X[:, :2], "all": "auto"}
