@@ -67,19 +67,6 @@ def test_predict_rejects_exactly_what_is_not_accepted(digits):
         assert (answer[~kept] == -1).all()
 
 
-def test_confusion_matrix_counts_every_row_once(digits):
-    model, (X, y), (X_new, y_new) = digits
-    safe = SelectiveClassifier(model, target_coverage=0.6).calibrate(X, y)
-    counts, kept = safe.confusion_matrix(X_new, y_new), safe.accept(X_new)
-    assert counts.shape == (10, 11)
-    np.testing.assert_array_equal(counts.sum(axis=1), np.bincount(y_new, minlength=10))
-    np.testing.assert_array_equal(counts[:, -1], np.bincount(y_new[~kept], minlength=10))
-    np.testing.assert_array_equal(
-        counts[:, :-1].sum(axis=0), np.bincount(model.predict(X_new)[kept], minlength=10)
-    )
-    assert np.trace(counts[:, :-1]) == (kept & (model.predict(X_new) == y_new)).sum()
-
-
 def test_thresholds_per_class(given_model, three_hundred):
     X, y = three_hundred()
     safe = SelectiveClassifier(given_model((0, 1, 2)), target_coverage=0.5, per_class=True).calibrate(X, y)
@@ -121,10 +108,6 @@ def test_reject_labels(given_model, three_hundred, classes, label, rejected, kin
     assert 0 < kept.sum() < 300
     assert answer[~kept].tolist() == [rejected] * int((~kept).sum())
     assert answer[kept].tolist() == model.predict(X)[kept].tolist()
-    counts = safe.confusion_matrix(X, y)
-    assert counts.sum() == 300
-    assert counts[:, -1].sum() == (~kept).sum()
-    assert np.trace(counts) == (kept & (answer == y)).sum()
 
 
 def test_string_labels_of_a_trained_model():
@@ -169,7 +152,6 @@ def test_a_risk_that_cannot_be_promised_rejects_all_and_says_so(given_model, thr
     assert safe.coverage_ == 0.0
     assert not safe.accept(X).any()
     assert (safe.predict(X) == -1).all()
-    np.testing.assert_array_equal(safe.confusion_matrix(X, y)[:, -1], np.bincount(y))
 
 
 def test_a_risk_that_cannot_be_promised_in_some_classes(given_model):
@@ -207,12 +189,11 @@ def test_a_coverage_that_cannot_be_promised_keeps_all_and_says_so(given_model):
     assert safe.accept(np.array([[0, -5.0], [1, -5.0]])).all()
 
 
-@pytest.mark.parametrize("method", ["accept", "predict", "confusion_matrix"])
+@pytest.mark.parametrize("method", ["accept", "predict"])
 def test_calibration_comes_first(given_model, method):
     safe = SelectiveClassifier(given_model(), target_risk=0.1)
-    arguments = ([[0, 0.5]], [0]) if method == "confusion_matrix" else ([[0, 0.5]],)
     with pytest.raises(NotCalibratedError) as error:
-        getattr(safe, method)(*arguments)
+        getattr(safe, method)([[0, 0.5]])
     assert str(error.value) == (
         "This SelectiveClassifier has no threshold yet.\n"
         "Hint: calibrate(X_cal, y_cal) with rows that were not used in fitting."
@@ -256,17 +237,6 @@ def test_wrong_values_are_told(given_model, three_hundred):
             lambda: safe.calibrate(X, y[:-1]),
             InvalidInputError,
             "X and y passed to SelectiveClassifier must have the same number of rows. Got 300 and 299.",
-        ),
-        (
-            lambda: safe.confusion_matrix(X, y[:-1]),
-            InvalidInputError,
-            "X and y passed to SelectiveClassifier must have the same number of rows. Got 300 and 299.",
-        ),
-        (
-            lambda: safe.confusion_matrix(X, y + 1),
-            InvalidInputError,
-            "y passed to SelectiveClassifier contains labels that are not among the 3 known classes: 3.\n"
-            "Hint: known classes are 0, 1, 2.",
         ),
     ):
         with pytest.raises(kind) as error:

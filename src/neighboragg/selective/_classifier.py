@@ -16,7 +16,6 @@ from neighboragg._validation import (
     check_real,
     check_same_kind,
     check_same_length,
-    encode_labels,
 )
 from neighboragg.classifier import Assessment, TrustedClassifier
 from neighboragg.exceptions import (
@@ -238,29 +237,6 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         answer = predicted.astype(object if mixed else np.result_type(*kinds))
         answer[~kept] = self.reject_label_
         return answer
-
-    def confusion_matrix(self, X: Any, y: ArrayLike) -> Array:
-        """Counts of true against predicted classes, with rejected rows in a last column.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n, n_features)
-        y : array-like of shape (n,)
-
-        Returns
-        -------
-        counts : ndarray of shape (n_classes, n_classes + 1)
-            Row: true class; column: predicted class, or rejected.
-        """
-        owner = type(self).__name__
-        assessed, kept = self._assess(X)
-        labels = check_labels(y, "y", owner)
-        check_same_length(kept, "X", labels, "y", owner)
-        truth = encode_labels(labels, self.classes_, "y", owner)
-        said = np.where(kept, np.searchsorted(self.classes_, assessed.label), len(self.classes_))
-        counts = np.zeros((len(self.classes_), len(self.classes_) + 1), dtype=np.int64)
-        np.add.at(counts, (truth, said), 1)
-        return counts
 
     def __sklearn_clone__(self) -> Self:
         """A copy without thresholds; a fitted model is never unfitted, as calibration could not fit it again."""
