@@ -56,7 +56,7 @@ CONFIGURATIONS = {
             HistGradientBoostingClassifier(max_iter=8),
         ],
     ),
-    "NeighborAgg: cosine, filtered": NeighborAgg(metric="cosine", density_filter=0.1, n_neighbors=3),
+    "NeighborAgg: cosine": NeighborAgg(metric="cosine", n_neighbors=3),
 }
 # Fitted once only.
 SLOW = {"NeighborAgg: best effort": NeighborAgg(effort="best")}

@@ -13,7 +13,7 @@ import neighboragg
 from neighboragg.aggregators import Aggregator, NetworkAggregator, PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods import MaxConfidence, NeighborAgg, _neighbor_agg
-from neighboragg.neighbors import ClasswiseNeighbors, dense_rows
+from neighboragg.neighbors import ClasswiseNeighbors
 
 
 class Spy(PoolAggregator):
@@ -129,19 +129,6 @@ class TestReferenceRows:
         assert method.kneighbors(X_VAL)[1].shape == (80, 2, 5)
         assert method.components_ == {}
 
-    @pytest.mark.parametrize("aggregator", ["pool", "network"])
-    def test_filtered_rows_keep_their_numbers(self, aggregator):
-        method = fit(NeighborAgg(aggregator, density_filter=0.2))
-        keep = np.flatnonzero(dense_rows(X, y, share=0.2))
-        expected = np.concatenate([keep, 200 + np.arange(80)]) if aggregator == "pool" else keep
-        np.testing.assert_array_equal(method.reference_, expected)
-        distances, indices = method.kneighbors(X_TEST, 3)
-        assert np.isin(indices, expected).all()
-        everything = np.concatenate([X, X_VAL])
-        np.testing.assert_allclose(
-            distances, np.linalg.norm(everything[indices] - X_TEST[:, None, None], axis=3)
-        )
-
     def test_missing_neighbors(self):
         method = NeighborAgg(n_neighbors=3).fit([[0.0], [1.0]], ["a", "b"], proba_val=[[0.5, 0.5]] * 2)
         distances, indices = method.kneighbors([[0.25]])
@@ -172,17 +159,6 @@ class TestWhatTheAggregatorSees:
         np.testing.assert_array_equal(
             evidence.feature_distances, ClasswiseNeighbors(20).fit(X, y).kneighbors()[0]
         )
-
-    def test_filtered_training_rows_that_vouch_for_themselves(self):
-        method = NeighborAgg(Spy(), learned_metric=False, effort="fast", density_filter=0.3)
-        method.fit(X, y, proba_val=np.full((200, 2), 0.5))
-        evidence, _ = method.aggregator_.seen_
-        assert (evidence.feature_distances > 0).all()
-        keep = np.flatnonzero(dense_rows(X, y, share=0.3))
-        index = ClasswiseNeighbors(20).fit(X[keep], y[keep])
-        exclude = np.full(200, -1)
-        exclude[keep] = np.arange(len(keep))
-        np.testing.assert_array_equal(evidence.feature_distances, index.kneighbors(X, exclude=exclude)[0])
 
     def test_the_learned_metric_is_judged_on_rows_it_has_not_seen(self):
         """Labels at random: a metric judged on its own rows would look good."""
@@ -343,10 +319,6 @@ PARAMETERS = [
         "Got None instead.",
     ),
     ({"n_neighbors": 0}, "The 'n_neighbors' parameter of NeighborAgg must be an int >= 1. Got 0 instead."),
-    (
-        {"density_filter": 1.0},
-        "The 'density_filter' parameter of NeighborAgg must be a number in [0, 1). Got 1.0 instead.",
-    ),
     (
         {"metric": "manhattan"},
         "The 'metric' parameter of ClasswiseNeighbors must be one of 'cosine', 'euclidean'. Got 'manhattan' instead.",

@@ -125,8 +125,6 @@ def test_in_a_trusted_classifier(data):
 
 def test_refusals(data):
     X, y, proba = data
-    with pytest.raises(InvalidParameterError, match="density_filter of NeighborAgg needs all rows in memory"):
-        fit(data, memory=MEMORY, density_filter=0.1)
     with pytest.raises(
         InvalidParameterError, match="'memory' parameter of StreamedNeighbors must be at least"
     ):

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from neighboragg._progress import announce
 from neighboragg._threads import ONE_THREAD
 from neighboragg._typing import ArrayLike, FloatArray, IntArray
-from neighboragg._validation import check_choice, check_fitted, check_integer, check_real
+from neighboragg._validation import check_choice, check_fitted, check_integer
 from neighboragg._views import columns_of
 from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, Opinion, PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
@@ -28,7 +28,7 @@ from neighboragg.methods._second_opinions import (
     learns_a_map,
     resolve_opinions,
 )
-from neighboragg.neighbors import dense_rows, learn_metric
+from neighboragg.neighbors import learn_metric
 from neighboragg.persistence import require
 
 __all__ = ["NeighborAgg"]
@@ -62,9 +62,6 @@ class NeighborAgg(ReferenceSearch):
         Whose log-probabilities join the pool. "auto": those that `effort` stands for. A list takes their place: of
         classifiers, and of "kernel", "smooth kernel", "forest", "extra trees", "boosting" and "shallow boosting". None:
         nobody's.
-    density_filter : float, default=0.0
-        Share of each class to drop from the reference rows, those with the largest distance to their 10th
-        neighbor in the class.
     metric : {"euclidean", "cosine"}, default="euclidean"
         Distance in the feature space.
     expect_shift : bool, default=False
@@ -156,7 +153,6 @@ class NeighborAgg(ReferenceSearch):
         learned_metric: bool = True,
         effort: str = "balanced",
         second_opinions: str | Sequence[Any] | None = "auto",
-        density_filter: float = 0.0,
         metric: str = "euclidean",
         expect_shift: bool = False,
         batch_size: int | None = None,
@@ -173,7 +169,6 @@ class NeighborAgg(ReferenceSearch):
         self.learned_metric = learned_metric
         self.effort = effort
         self.second_opinions = second_opinions
-        self.density_filter = density_filter
         self.metric = metric
         self.expect_shift = expect_shift
         self.batch_size = batch_size
@@ -238,7 +233,7 @@ class NeighborAgg(ReferenceSearch):
         model the share of false alarms varies around α like a Beta distribution with as many rows as validation rows.
 
         *Where it is approximate.* Without `X_val`, the probabilities are out of fold, and may favor other classes than
-        the final classifier does; vectors may be scaled with the rows themselves; `density_filter` has seen them.
+        the final classifier does; vectors may be scaled with the rows themselves.
 
         Examples
         --------
@@ -333,13 +328,7 @@ class NeighborAgg(ReferenceSearch):
         owner = type(self).__name__
         self.aggregator_ = self._resolve_aggregator()
         check_integer(self.verbose, "verbose", owner, minimum=0)
-        share = check_real(self.density_filter, "density_filter", owner, low=0, high=1, closed="left")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        if share and data.streamed:
-            raise InvalidParameterError(
-                f"density_filter of {owner} needs all rows in memory, so not with `memory`."
-            )
-        keep = dense_rows(data.X, data.codes, share=share, n_jobs=self.n_jobs)
         opinions = resolve_opinions(
             self.second_opinions,
             effort=self.effort,
@@ -354,7 +343,7 @@ class NeighborAgg(ReferenceSearch):
         judged = self._judged_rows(data, seed, mapped)
         with self._reported("Learning the metric"):
             self.components_ = self._learn_components(data, judged, seed)
-        exclude = self._index_reference(data, np.flatnonzero(keep), self._resolve_n_neighbors())[judged]
+        exclude = self._index_reference(data, self._resolve_n_neighbors())[judged]
         fitted = []
         for number, (name, estimator) in enumerate(opinions, start=1):
             with self._reported(f"Asking second opinion {number} of {len(opinions)}, {name}"):

@@ -124,24 +124,22 @@ class ReferenceSearch(TrustMethod):
             )
         return rows
 
-    def _index_reference(self, data: FitData, kept: IntArray, k: int) -> IntArray:
+    def _index_reference(self, data: FitData, k: int) -> IntArray:
         """Index the reference rows in every metric; return the reference id of each validation row, or -1."""
         X: Any
         if data.streamed is None:
-            X, codes, self.reference_ = data.X[kept], data.codes[kept], kept
-            n_train, ids = len(data.X), np.arange(len(kept))
+            X, codes, ids = data.X, data.codes, np.arange(len(data.X))
         else:
             X, codes, ids = data.streamed.blocks, data.streamed.codes, data.streamed.sample.rows
-            n_train, self.reference_ = len(codes), np.arange(len(codes))
-        n_kept, n_val = len(codes), len(data.X_val)
+        n_train, n_val = len(codes), len(data.X_val)
         own = np.full(n_val, -1)
         if data.shared:
-            own[kept] = ids
+            own = ids
         elif self.aggregator_.indexes_validation:
             X = _followed_by(X, data.X_val)
             codes = np.concatenate([codes, data.codes_val])
-            self.reference_ = np.concatenate([self.reference_, n_train + np.arange(n_val)])
-            own = n_kept + np.arange(n_val)
+            own = n_train + np.arange(n_val)
+        self.reference_ = np.arange(len(codes))
         names = [
             name
             for view in self.views_
