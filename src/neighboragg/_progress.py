@@ -1,11 +1,14 @@
-"""How far a long run is, told to whoever asked."""
+"""How far a long run is: reported to a listener, and logged as "neighboragg"."""
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-__all__ = ["Listener", "announce", "expect", "step", "telling"]
+__all__ = ["LOGGER", "Listener", "announce", "expect", "step", "telling"]
+
+LOGGER = logging.getLogger("neighboragg")
 
 Listener = Callable[[str, int, int], None]
 
@@ -49,6 +52,7 @@ def telling(listener: Listener | None) -> Iterator[None]:
 
 def announce(stage: str) -> None:
     """Say what begins now."""
+    LOGGER.info(stage)
     if (run := _run.get()) is not None:
         run.stage = stage
         run.tell()

@@ -259,7 +259,7 @@ def test_a_detector_that_is_lost_judges_all_parts_again(judged, tmp_path):
 
 def test_threads_are_no_part_of_what_is_resumed(judged):
     first = judged("a")
-    pd.testing.assert_frame_equal(judged("a", n_jobs=2, verbose=1), first, check_exact=True)
+    pd.testing.assert_frame_equal(judged("a", n_jobs=2), first, check_exact=True)
     with pytest.raises(InvalidInputError, match="another run: with random_state=0, not 1"):
         judged("a", random_state=1)
     with pytest.raises(InvalidInputError, match="another run: of another model, or of one with other param"):

@@ -338,10 +338,6 @@ PARAMETERS = [
         "'smooth kernel', 'forest', 'extra trees', 'boosting', 'shallow boosting'. Got 7 instead.",
     ),
     (
-        {"verbose": -1},
-        "The 'verbose' parameter of NeighborAgg must be an int >= 0. Got -1 instead.",
-    ),
-    (
         {"second_opinions": ["forest", "forest"]},
         "Second opinion 1 of NeighborAgg, 'forest', is there twice.",
     ),

@@ -191,7 +191,7 @@ def find_mislabeled(
     plan = Plan(
         "find_mislabeled",
         neighboragg.__version__,
-        as_model(clone(detector).set_params(n_jobs=None, verbose=0)).fingerprint,  # which change no result
+        as_model(clone(detector).set_params(n_jobs=None)).fingerprint,  # which change no result
         {
             "label": label,
             "columns": list(chosen),

@@ -1,9 +1,6 @@
 """NeighborAgg: trust from class-wise neighbors and the classifier's probabilities."""
 
-import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -87,8 +84,6 @@ class NeighborAgg(ReferenceSearch):
         `recall_` what it does find.
     random_state : int, RandomState instance or None, default=0
         Seeds the learned metric, the network and automatic second opinions.
-    verbose : int, default=0
-        If positive, fit reports its steps and their seconds; at best effort it takes minutes.
 
     Attributes
     ----------
@@ -162,7 +157,6 @@ class NeighborAgg(ReferenceSearch):
         algorithm: str = "exact",
         recall: float = 0.99,
         random_state: Any = 0,
-        verbose: int = 0,
     ) -> None:
         self.aggregator = aggregator
         self.n_neighbors = n_neighbors
@@ -178,7 +172,6 @@ class NeighborAgg(ReferenceSearch):
         self.algorithm = algorithm
         self.recall = recall
         self.random_state = random_state
-        self.verbose = verbose
 
     def kneighbors(
         self, X: ArrayLike, n_neighbors: int | None = None, *, view: str | None = None
@@ -325,9 +318,7 @@ class NeighborAgg(ReferenceSearch):
         )
 
     def _fit(self, data: FitData) -> None:
-        owner = type(self).__name__
         self.aggregator_ = self._resolve_aggregator()
-        check_integer(self.verbose, "verbose", owner, minimum=0)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         opinions = resolve_opinions(
             self.second_opinions,
@@ -341,13 +332,13 @@ class NeighborAgg(ReferenceSearch):
             learns_a_map(opinion) for _, opinion in opinions
         )
         judged = self._judged_rows(data, seed, mapped)
-        with self._reported("Learning the metric"):
-            self.components_ = self._learn_components(data, judged, seed)
+        announce("Learning the metric")
+        self.components_ = self._learn_components(data, judged, seed)
         exclude = self._index_reference(data, self._resolve_n_neighbors())[judged]
         fitted = []
         for number, (name, estimator) in enumerate(opinions, start=1):
-            with self._reported(f"Asking second opinion {number} of {len(opinions)}, {name}"):
-                fitted.append(fit_second_opinion(name, estimator, data, judged))
+            announce(f"Asking second opinion {number} of {len(opinions)}, {name}")
+            fitted.append(fit_second_opinion(name, estimator, data, judged))
         self.opinions_ = [opinion for opinion, _ in fitted]
         strange = np.empty(len(judged))
 
@@ -359,27 +350,15 @@ class NeighborAgg(ReferenceSearch):
             return Evidence(data.proba_val[rows], distances, said, self._leading(), weight[part])
 
         parts = list(self._parts(len(judged), HELD_ELEMENTS))
-        with self._reported(f"Weighing experts by {len(judged):,} validation rows"):
-            weight = self._row_weights(data, judged, seed)
-            if len(parts) == 1:  # found once and kept
-                held = evidence_of(parts[0])
-                self.aggregator_.fit(held, data.codes_val[judged])
-            else:  # found again whenever they are needed
-                parts = list(self._parts(len(judged), SCORING_ELEMENTS))
-                self.aggregator_.fit_parts(lambda: map(evidence_of, parts), data.codes_val[judged])
+        announce(f"Weighing experts by {len(judged):,} validation rows")
+        weight = self._row_weights(data, judged, seed)
+        if len(parts) == 1:  # found once and kept
+            held = evidence_of(parts[0])
+            self.aggregator_.fit(held, data.codes_val[judged])
+        else:  # found again whenever they are needed
+            parts = list(self._parts(len(judged), SCORING_ELEMENTS))
+            self.aggregator_.fit_parts(lambda: map(evidence_of, parts), data.codes_val[judged])
         self.familiarity_ = Familiarity(strange, data.proba_val[judged].argmax(axis=1), data.n_classes)
-
-    @contextmanager
-    def _reported(self, step: str) -> Iterator[None]:
-        """Say what begins, and how long it took: at once, since the next step may take minutes."""
-        announce(step)
-        start = time.perf_counter()
-        if self.verbose:
-            sys.stdout.write(f"[{type(self).__name__}] {step} ... ")
-            sys.stdout.flush()
-        yield
-        if self.verbose:
-            sys.stdout.write(f"{time.perf_counter() - start:.1f} s\n")
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         return self._trust_without(X, proba, None)

@@ -1,6 +1,5 @@
 """MislabelDetector: labeled rows in, wrong labels out."""
 
-import sys
 import warnings
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from neighboragg._base_classifier import check_classifier, has_preprocessing
 from neighboragg._inputs import needs_numbers, refusal_explained
-from neighboragg._progress import announce, expect
+from neighboragg._progress import LOGGER, announce, expect
 from neighboragg._row_selection import take_rows
 from neighboragg._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._validation import (
@@ -104,8 +103,6 @@ class MislabelDetector(Savable, BaseEstimator):
         Seeds folds and own models.
     n_jobs : int, default=None
         Threads of the search and of the trees.
-    verbose : int, default=0
-        If positive, :meth:`fit` reports its steps.
 
     Attributes
     ----------
@@ -188,7 +185,6 @@ class MislabelDetector(Savable, BaseEstimator):
         duplicates: str = "group",
         random_state: Any = 0,
         n_jobs: int | None = None,
-        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.features = features
@@ -204,7 +200,6 @@ class MislabelDetector(Savable, BaseEstimator):
         self.duplicates = duplicates
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(
         self,
@@ -300,7 +295,7 @@ class MislabelDetector(Savable, BaseEstimator):
             seed=int(rng.randint(2**31 - 1)),
             n_jobs=self.n_jobs,
         )
-        self._label_trust = fit_label_trust(data, self.n_passes, self._report)
+        self._label_trust = fit_label_trust(data, self.n_passes, LOGGER.info)
         if proba is not None:
             models = self._label_trust.passes[0].models.values()
             others = [*self._label_trust.votes.values(), *(model.proba for model in models)]
@@ -322,7 +317,7 @@ class MislabelDetector(Savable, BaseEstimator):
             rule=self._rule.name,
             notes=grouped.notes,
         )
-        self._report(f"{self.result_.n_flagged} of {n} labels flagged")
+        LOGGER.info(f"{self.result_.n_flagged} of {n} labels flagged")
         return self.result_
 
     def score_reliability(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> FloatArray:
@@ -403,7 +398,7 @@ class MislabelDetector(Savable, BaseEstimator):
         if isinstance(self.learned_metric, str):
             check_choice(self.learned_metric, "learned_metric", owner, choices=("auto",))
         check_choice(self.duplicates, "duplicates", owner, choices=("group", "ignore"))
-        for name, least in (("n_passes", 1), ("cv", 2), ("n_neighbors", 1), ("verbose", 0)):
+        for name, least in (("n_passes", 1), ("cv", 2), ("n_neighbors", 1)):
             check_integer(getattr(self, name), name, owner, minimum=least)
         if self.estimator is not None:
             check_classifier(self.estimator, owner, refitted=True)
@@ -442,7 +437,7 @@ class MislabelDetector(Savable, BaseEstimator):
         checked = check_proba(
             fitted.proba, "the output of predict_proba", owner, n_classes=len(self.classes_)
         )
-        self._report(f"classifier cross-validated, accuracy {(checked.argmax(axis=1) == codes).mean():.3f}")
+        LOGGER.info(f"classifier cross-validated, accuracy {(checked.argmax(axis=1) == codes).mean():.3f}")
         return replace(fitted, proba=checked)
 
     def _proba_of_new(self, rows: Any, proba: ArrayLike | None, n: int) -> FloatArray | None:
@@ -490,7 +485,3 @@ class MislabelDetector(Savable, BaseEstimator):
             stacklevel=4,
         )
         self._rule = Nothing(self._rule.name, f"Nothing is flagged, as nothing is known: {figures}.")
-
-    def _report(self, message: str) -> None:
-        if self.verbose:
-            sys.stdout.write(f"[{type(self).__name__}] {message}\n")
