@@ -128,7 +128,7 @@ def test_every_variant_has_the_bits_of_brute_force_in_many_cases(problem):
     check_problem(problem)
 
 
-@pytest.mark.full
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(("n", "d", "n_classes"), [(5000, 16, 26), (3000, 300, 3), (4000, 5, 1000)])
 @pytest.mark.parametrize("k", [1, 5, 20])
 def test_equal_bits_over_many_panels_and_groups(n, d, n_classes, k):
