@@ -71,11 +71,3 @@ def test_methods_without_neighbors_have_none():
     model = fitted("held out", method=MaxConfidence())
     assert model.assess(NEW).familiarity is None
     assert not hasattr(model, "familiarity")
-
-
-def test_where_shift_is_expected_the_label_stays():
-    wary = fitted("held out", method=NeighborAgg(expect_shift=True))
-    plain = fitted("held out")
-    np.testing.assert_array_equal(wary.predict(FAR), plain.predict(FAR))
-    assert (wary.score_samples(FAR) < 0.5 * plain.score_samples(FAR)).all()
-    assert (wary.assess(FAR).trust == wary.score_samples(FAR)).all()

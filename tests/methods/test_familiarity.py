@@ -234,20 +234,8 @@ def test_trust_and_familiarity_are_those_of_the_single_methods(rows):
     np.testing.assert_array_equal(familiarity, one_by_one)
 
 
-def test_trust_where_shift_is_expected(rows):
-    plain, wary = fitted(rows), fitted(rows, expect_shift=True)
-    new, proba = 2.0 * rows[:50], np.full((50, 3), 1 / 3)
-    p = plain.familiarity(new, proba)
-    np.testing.assert_array_equal(wary.familiarity(new, proba), p)
-    expected = plain.predict_trust(new, proba) * np.sqrt(np.minimum(1, p / 0.1))[:, None]
-    np.testing.assert_allclose(wary.predict_trust(new, proba), expected)
-    np.testing.assert_allclose(wary.score_samples(new, proba), expected[:, 0])
-    np.testing.assert_allclose(wary.explain(new, proba).trust, expected)
-    assert expected.sum(axis=1).min() < 0.5
-
-
 def test_it_is_saved(rows, tmp_path):
-    method = fitted(rows, expect_shift=True)
+    method = fitted(rows)
     method.save(tmp_path / "method.nagg")
     again = neighboragg.load(tmp_path / "method.nagg")
     new, proba = 2.0 * rows[:50], np.full((50, 3), 1 / 3)

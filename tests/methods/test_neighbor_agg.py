@@ -213,11 +213,10 @@ class TestWhatTheAggregatorSees:
 
 class TestWhatChangesNothing:
     @pytest.mark.parametrize("aggregator", ["pool", "network"])
-    def test_batches_and_jobs(self, aggregator, monkeypatch):
+    def test_jobs_and_parts(self, aggregator, monkeypatch):
         trust = fit(NeighborAgg(aggregator)).predict_trust(X_TEST, P_TEST)
-        for params in ({"batch_size": 7}, {"n_jobs": 2}, {"batch_size": 20, "n_jobs": 2}):
-            found = fit(NeighborAgg(aggregator, **params)).predict_trust(X_TEST, P_TEST)
-            np.testing.assert_array_equal(found, trust)
+        found = fit(NeighborAgg(aggregator, n_jobs=2)).predict_trust(X_TEST, P_TEST)
+        np.testing.assert_array_equal(found, trust)
         monkeypatch.setattr(_neighbor_agg, "SCORING_ELEMENTS", 1000)
         np.testing.assert_allclose(
             fit(NeighborAgg(aggregator)).predict_trust(X_TEST, P_TEST), trust, rtol=1e-12
@@ -322,10 +321,6 @@ PARAMETERS = [
     (
         {"metric": "manhattan"},
         "The 'metric' parameter of ClasswiseNeighbors must be one of 'cosine', 'euclidean'. Got 'manhattan' instead.",
-    ),
-    (
-        {"batch_size": 0},
-        "The 'batch_size' parameter of ClasswiseNeighbors must be an int >= 1. Got 0 instead.",
     ),
     (
         {"second_opinions": "all"},

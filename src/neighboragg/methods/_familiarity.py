@@ -9,14 +9,12 @@ import numpy as np
 from neighboragg._typing import BoolArray, FloatArray, IntArray
 from neighboragg.persistence import Stored, require
 
-__all__ = ["FAMILIAR", "Familiarity", "compared_classes", "discounted", "strangeness"]
+__all__ = ["Familiarity", "compared_classes", "strangeness"]
 
 N_NEAREST = 5
 # A predicted class with this many rows, the one in question included, is compared with its own rows only: as many as
 # a p-value of 0.01 needs.
 FEWEST_ROWS = 100
-# Rows at least this familiar keep their trust whole where shift is expected.
-FAMILIAR = 0.1
 
 
 def strangeness(distances: Mapping[str, FloatArray]) -> FloatArray:
@@ -74,14 +72,6 @@ def compared_classes(counts: IntArray, predicted: int) -> BoolArray:
     if alone.any() and together[~alone].sum() < FEWEST_ROWS:
         groups[~alone] = np.where(alone, together, np.iinfo(together.dtype).max).argmin()
     return np.asarray(groups == groups[predicted])
-
-
-def discounted(trust: FloatArray, familiarity: FloatArray) -> FloatArray:
-    """Trust in every class, less for unfamiliar rows: t · min(1, p / 0.1)^½.
-
-    What is taken away is trust in none of the classes, so that rows no longer add up to 1.
-    """
-    return trust * np.sqrt(np.minimum(1.0, familiarity / FAMILIAR))[:, None]
 
 
 @dataclass(frozen=True, eq=False)

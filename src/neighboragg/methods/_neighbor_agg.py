@@ -16,7 +16,7 @@ from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, Opi
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._base import FitData
 from neighboragg.methods._explanation import Explanation
-from neighboragg.methods._familiarity import Familiarity, discounted, strangeness
+from neighboragg.methods._familiarity import Familiarity, strangeness
 from neighboragg.methods._reference_search import ReferenceSearch
 from neighboragg.methods._sample_weights import sample_weights
 from neighboragg.methods._second_opinions import (
@@ -61,12 +61,6 @@ class NeighborAgg(ReferenceSearch):
         nobody's.
     metric : {"euclidean", "cosine"}, default="euclidean"
         Distance in the feature space.
-    expect_shift : bool, default=False
-        Trust unfamiliar rows less: t · min(1, p / 0.1)^½ with the p of :meth:`familiarity`. It lowers the trust in rows
-        of unknown classes, but also in rows that are merely rare, and in our measurements rows were ranked worse for it
-        on nearly all data. Trust in the classes then adds up to less than 1, the rest being trust in none of them.
-    batch_size : int, default=None
-        Rows searched at a time; None chooses.
     memory : int or str, default=None
         Memory that a search may take, such as "2 GB", where reference rows do not fit in it. `X` of fit may then be
         anything that :func:`neighboragg.neighbors.as_blocks` takes, and is read in blocks. What is learned, the metric
@@ -149,8 +143,6 @@ class NeighborAgg(ReferenceSearch):
         effort: str = "balanced",
         second_opinions: str | Sequence[Any] | None = "auto",
         metric: str = "euclidean",
-        expect_shift: bool = False,
-        batch_size: int | None = None,
         memory: int | str | None = None,
         n_jobs: int | None = None,
         device: Any = None,
@@ -164,8 +156,6 @@ class NeighborAgg(ReferenceSearch):
         self.effort = effort
         self.second_opinions = second_opinions
         self.metric = metric
-        self.expect_shift = expect_shift
-        self.batch_size = batch_size
         self.memory = memory
         self.n_jobs = n_jobs
         self.device = device
@@ -266,7 +256,7 @@ class NeighborAgg(ReferenceSearch):
                 own = None if left_out is None else left_out[part]
                 evidence = self._evidence(rows[part], values[part], own)
                 familiarity[part] = self._familiarity(rows[part], evidence, own)
-                trust[part] = self._shifted(self.aggregator_.predict_trust(evidence), familiarity[part])
+                trust[part] = self.aggregator_.predict_trust(evidence)
         return trust, familiarity
 
     def explain(
@@ -297,7 +287,7 @@ class NeighborAgg(ReferenceSearch):
         evidence = self._evidence(rows, values, left_out)
         experts, contributions = self.aggregator_.contributions(evidence)
         familiarity = self._familiarity(rows, evidence, left_out)
-        trust = self._shifted(self.aggregator_.predict_trust(evidence), familiarity)
+        trust = self.aggregator_.predict_trust(evidence)
         first = next(iter(self.views_))
         distances, found = self.indexes_[first].kneighbors(
             self._mapped(first, rows), exclude=self._reference_ids(left_out)
@@ -364,8 +354,6 @@ class NeighborAgg(ReferenceSearch):
         return self._trust_without(X, proba, None)
 
     def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray | None) -> FloatArray:
-        if self.expect_shift:
-            return self.trust_and_familiarity(X, proba, left_out=left_out)[0]
         trust = np.empty_like(proba)
         for part in self._parts(len(X), SCORING_ELEMENTS):
             own = None if left_out is None else left_out[part]
@@ -381,9 +369,6 @@ class NeighborAgg(ReferenceSearch):
     ) -> FloatArray:
         """From distances found already, or from a search where the aggregator has no use for them."""
         return strangeness(distances if self.aggregator_.uses_neighbors else self._search(X, exclude))
-
-    def _shifted(self, trust: FloatArray, familiarity: FloatArray) -> FloatArray:
-        return discounted(trust, familiarity) if self.expect_shift else trust
 
     def _evidence(self, X: FloatArray, proba: FloatArray, left_out: IntArray | None) -> Evidence:
         return Evidence(

@@ -33,7 +33,6 @@ class ReferenceSearch(TrustMethod):
     """The half of NeighborAgg that has reference rows and finds neighbors among them."""
 
     metric: str
-    batch_size: int | None
     memory: int | str | None
     n_jobs: int | None
     device: Any
@@ -158,7 +157,6 @@ class ReferenceSearch(TrustMethod):
             return ClasswiseNeighbors(
                 k,
                 metric=metric,
-                batch_size=self.batch_size,
                 n_jobs=self.n_jobs,
                 device=self.device,
                 algorithm=self.algorithm,

@@ -118,13 +118,12 @@ def test_a_rotation_is_one():
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore:The file")
 def test_every_method_is_judged_on_the_same_cell(digits_as_letter):
-    chosen = ("Confidence", "Pool", "Pool, shift expected", *ALARMS)
+    chosen = ("Confidence", "Pool", *ALARMS)
     rows = ShiftTask("letter", "unknown classes", "LR", 0, chosen).rows()
     found = {row["method"]: row for row in rows}
     assert list(found) == list(chosen)
     assert found["Pool"]["auroc"] > found["Confidence"]["auroc"]
     assert found["Pool"]["accuracy_shifted"] == 0
-    assert found["Pool, shift expected"]["trust_shifted"] < found["Pool"]["trust_shifted"]
     for name in ALARMS:
         assert 0 <= found[name]["false_alarms_0.05"] < 0.15
     assert found["Familiarity"]["power_0.05"] > found["Familiarity"]["power_0.01"]
@@ -159,9 +158,6 @@ def test_tables():
     assert line in text
     assert "| false alarms | all | 1.00 | 1.00 | 1.00 | 1.00 | 5.00 | 5.00 | 5.00 | 5.00 |" in text
     assert "| max-softmax | +30.00 [+30.00, +30.00] | +30.00 [+30.00, +30.00] |" in text
-    pool, expected = METHODS.index("Pool"), METHODS.index("Pool, shift expected")
-    change = f"{pool - expected:+.2f}"
-    assert f"| all | {change} [{change}, {change}] | +0.00 [+0.00, +0.00] |" in text
 
 
 def test_the_command_computes_what_is_missing(tmp_path, monkeypatch, figures):
@@ -176,5 +172,5 @@ def test_the_command_computes_what_is_missing(tmp_path, monkeypatch, figures):
         "shift.html",
     }
     left, right = figures[0].axes
-    assert len(left.collections) == 4
+    assert len(left.collections) == 3
     assert len(right.containers) == 4

@@ -10,12 +10,11 @@ from neighboragg._optional import import_extra
 from neighboragg.bench._lineup import DEFAULT
 from neighboragg.bench.shift._alarms import ALARMS, FAMILIARITY
 from neighboragg.bench.shift._shifted_cell import SHIFTS
-from neighboragg.bench.shift._task import EXPECTED
 
 __all__ = ["shift_figure"]
 
 LEVEL = 0.05
-SHOWN = ("Confidence", "TrustScore", DEFAULT, EXPECTED)
+SHOWN = ("Confidence", "TrustScore", DEFAULT)
 
 
 def shift_figure(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -23,7 +22,7 @@ def shift_figure(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     figure_module = import_extra("matplotlib.figure", extra="cli", purpose="The figure of shifts")
     figure = figure_module.Figure(figsize=(12, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.7))
-    for method, marker in zip(SHOWN, "osv^", strict=True):
+    for method, marker in zip(SHOWN, "osv", strict=True):
         found = [row for row in rows if row["method"] == method]
         points = [[100 * row[key] for row in found] for key in ("accuracy_shifted", "trust_shifted")]
         left.scatter(*points, marker=marker, s=16, alpha=0.6, label=method)

@@ -11,7 +11,7 @@ from neighboragg.bench._grid import Grid, Results
 from neighboragg.bench._lineup import DEFAULT
 from neighboragg.bench.shift._alarms import ALARMS, FAMILIARITY
 from neighboragg.bench.shift._shifted_cell import SHIFTS
-from neighboragg.bench.shift._task import EXPECTED, LEVELS, METHODS
+from neighboragg.bench.shift._task import LEVELS, METHODS
 
 __all__ = ["ShiftResults"]
 
@@ -43,8 +43,8 @@ class ShiftResults(Results):
         ]
 
     def summaries(self) -> list[Grid]:
-        """Paired gains in ranking and in power, and what it costs to expect a shift."""
-        return [self.gains(), self.gains_in_power(), self.cost_of_expecting()]
+        """Paired gains in ranking and in power."""
+        return [self.gains(), self.gains_in_power()]
 
     def by_shift(self, key: str, title: str) -> Grid:
         """Mean of a metric over the cells of each kind of shift, and over the kinds."""
@@ -109,16 +109,6 @@ class ShiftResults(Results):
         ]
         title = f"{FAMILIARITY}: paired gain in power, points, 95% bootstrap interval over data sets and their cells"
         return Grid(title, ["against", *(f"at {level:.0%}" for level in LEVELS)], lines)
-
-    def cost_of_expecting(self) -> Grid:
-        """What expecting a shift changes: all test rows by kind of shift, and rows that are not shifted."""
-        lines = []
-        for kind in SHIFTS:
-            chosen = [row for row in self.rows if row["shift"] == kind]
-            lines.append([kind, *(_gain(chosen, EXPECTED, DEFAULT, key) for key in ("auroc", "auroc_same"))])
-        lines.append(["all", *(self._gain(EXPECTED, DEFAULT, key) for key in ("auroc", "auroc_same"))])
-        title = "What expect_shift=True changes in AUROC, points"
-        return Grid(title, ["shift", "all test rows", "rows like those seen only"], lines)
 
     def _present(self, names: Sequence[str] | Mapping[str, Callable[..., Any]]) -> list[str]:
         found = {row["method"] for row in self.rows}

@@ -1,6 +1,5 @@
 """One cell with a shift: how trust ranks its rows, and which are noticed."""
 
-import copy
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +15,11 @@ from neighboragg.bench.shift._shifted_cell import SHIFTS, ShiftedCell, shifted_c
 from neighboragg.exceptions import TrustWarning
 from neighboragg.metrics import trust_metrics
 
-__all__ = ["EXPECTED", "LEVELS", "METHODS", "SHIFT_BASES", "ShiftTask", "shift_plan"]
+__all__ = ["LEVELS", "METHODS", "SHIFT_BASES", "ShiftTask", "shift_plan"]
 
-EXPECTED = "Pool, shift expected"
 # To choose the settings of a network by refitting it takes longer than all the rest together.
 LONG = ("TCP, tuned", "GCN-1hop, tuned", "Network, tuned")
-METHODS = (*(name for name in COMPARED if name not in LONG), EXPECTED)
+METHODS = tuple(name for name in COMPARED if name not in LONG)
 SHIFT_BASES = ("LR", "RF")
 LEVELS = (0.01, 0.05)
 
@@ -94,11 +92,9 @@ def _trust(shifted: ShiftedCell, name: str) -> dict[str, float]:
 
 def _trust_in_predictions(shifted: ShiftedCell, name: str) -> FloatArray:
     cell = shifted.cell
-    if name not in (DEFAULT, EXPECTED):
+    if name != DEFAULT:
         return cell.trust(ENTRANTS[name].make(), ENTRANTS[name].vectors)
-    # Whether a shift is expected is asked after the fit.
-    method = copy.copy(shifted.pool).set_params(expect_shift=name == EXPECTED)
-    return method.score_samples(cell.vectors["tamed"][cell.test], cell.proba[cell.test])
+    return shifted.pool.score_samples(cell.vectors["tamed"][cell.test], cell.proba[cell.test])
 
 
 def _alarms(shifted: ShiftedCell, name: str) -> dict[str, float]:
