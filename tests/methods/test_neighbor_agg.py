@@ -68,7 +68,7 @@ def test_distances_that_are_not_held_teach_the_same(monkeypatch):
     np.testing.assert_array_equal(searched.familiarity_.strangeness, held.familiarity_.strangeness)
 
 
-@pytest.mark.full(keep=1)
+@pytest.mark.full  # of the compiled search: blocks of NumPy's are larger than all of these rows
 @pytest.mark.parametrize("stage", ["fit", "score"])
 def test_memory_does_not_grow_with_rows_times_classes_times_neighbors(monkeypatch, stage):
     n_classes, n_rows, per_row = 40, 400, 40 * 40
