@@ -64,7 +64,7 @@ def patient():
 def two_workers(patient):
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0
         ) as local,
         distributed.Client(local) as client,
     ):

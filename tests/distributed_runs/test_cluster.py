@@ -144,7 +144,7 @@ def test_a_worker_out_of_memory_says_which_setting_to_change(model_file, new_row
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, memory_limit="600 MB", dashboard_address=":0"
+            n_workers=1, threads_per_worker=1, memory_limit="600 MB", dashboard_address="127.0.0.1:0"
         ) as local,
         distributed.Client(local) as client,
         pytest.raises(PartsFailedError) as caught,
@@ -166,7 +166,11 @@ def test_workers_that_take_no_more_tasks_for_lack_of_memory_are_not_waited_for(
     folder = cut_into(100)
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, memory_limit="50 MB", dashboard_address=":0"
+            n_workers=1,
+            threads_per_worker=1,
+            processes=False,
+            memory_limit="50 MB",
+            dashboard_address="127.0.0.1:0",
         ) as local,
         distributed.Client(local) as client,
         pytest.raises(
@@ -241,7 +245,7 @@ def test_workers_that_are_gone_for_good_are_not_waited_for(scored, cut_into, mon
     folder = cut_into(100)
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
         ) as local,
         distributed.Client(local) as client,
     ):
