@@ -314,9 +314,7 @@ def test_a_second_audit_opens_no_picture(digits, tmp_path, monkeypatch):
     second = audit(root, flag=5)
     np.testing.assert_array_equal(second.result.scores, first.result.scores)
     assert "None of the 240 pictures can be read" in message_of(audit, root, cache=tmp_path / "another")
-    assert run("cache").startswith("240 vectors, ")
-    assert run("cache", "--clear").startswith("240 vectors removed: ")
-    assert run("cache").startswith("0 vectors, 0.0 MB: ")
+    VectorCache().clear()
     assert "can be read" in message_of(run, "audit", root, "-o", tmp_path / "s.csv", "--no-cache")
     assert len(VectorCache()) == 0
 

@@ -9,7 +9,6 @@ import typer
 import neighboragg
 from neighboragg.cli._audit import audit
 from neighboragg.cli._bench import bench
-from neighboragg.cli._cache import cache
 from neighboragg.cli._correct import correct
 from neighboragg.cli._demo import demo
 from neighboragg.cli._review import review
@@ -43,7 +42,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, score, audit, review, correct, cache):
+for command in (demo, score, audit, review, correct):
     app.command()(interruptible(command))
 app.add_typer(bench, name="bench")
 
