@@ -109,6 +109,7 @@ def test_confidence_level_is_checked(function, counts):
     )
 
 
+@examples(100, quick=100)  # fewer miss an error in the last count
 @given(st.data())
 def test_finite_intervals_equal_brute_force(data):
     size = data.draw(st.integers(1, 40), "size")
