@@ -141,7 +141,7 @@ def method(name):
     return clone(CONFIGURATIONS[name])
 
 
-# What all methods inherit is asked of one of them in the quick run.
+# What all methods inherit is asked of the default and of one without neighbors in the quick run.
 INHERITED = [
     name if name in ("NeighborAgg", "MaxConfidence") else pytest.param(name, marks=pytest.mark.full)
     for name in CONFIGURATIONS
