@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError
-from neighboragg.review import DecisionStore, ReviewSet
+from neighboragg.review import ReviewSet, load_review_set
 from neighboragg.tables import check_outputs
 
 __all__ = ["AuditFiles"]
@@ -76,14 +76,18 @@ class AuditFiles:
         ----------
         review_set : ReviewSet
         """
-        if self.decisions.exists():
-            try:
-                DecisionStore(self.decisions, review_set, create=False).close()
-            except NeighborAggError as error:
-                raise InvalidInputError(
-                    f"{self.decisions} holds decisions about an earlier audit, which these flags do not fit.\n"
-                    "Hint: choose another name with -o, or move that file away."
-                ) from error
+        if self.decisions.exists() and self._earlier_fingerprint() != review_set.fingerprint:
+            raise InvalidInputError(
+                f"{self.decisions} holds decisions about an earlier audit, which these flags do not fit.\n"
+                "Hint: choose another name with -o, or move that file away."
+            )
+
+    def _earlier_fingerprint(self) -> str | None:
+        """The rows and labels that existing decisions are about; None if their review set is gone or damaged."""
+        try:
+            return load_review_set(self.review).fingerprint
+        except (OSError, NeighborAggError):
+            return None
 
     def existing_review(self) -> Path:
         """The review set, which must be there."""

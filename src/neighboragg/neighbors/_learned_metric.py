@@ -163,7 +163,8 @@ def _similarities(mapped: FloatArray) -> FloatArray:
     np.fill_diagonal(similar, 0)
     far = np.flatnonzero(similar.max(axis=1) < SMALLEST_SIMILARITY)
     if len(far):
-        exponents = left[far] @ right.T
+        with np.errstate(invalid="ignore"):  # OpenBLAS may raise the flag for lanes it then discards
+            exponents = left[far] @ right.T
         exponents[np.arange(len(far)), far] = -np.inf
         exponents -= exponents.max(axis=1, keepdims=True)
         similar[far] = np.exp(np.maximum(exponents, NEGLIGIBLE))
