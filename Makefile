@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --quiet
 
-.PHONY: demo test test-all test-torch test-pure kernel check browser bench clean
+.PHONY: demo test test-all test-bench test-torch test-pure kernel check browser bench clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -17,7 +17,7 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@$(PIP) --editable ".[cli]"
 	@touch $@
 
-KERNEL := src/neighboragg/neighbors/_kernel
+KERNEL := src/neighboragg/search/_kernel
 
 $(VENV)/.dev: pyproject.toml hatch_build.py tools/build_kernel.py $(KERNEL)/search.cpp | $(BIN)/python
 	@$(PIP) --editable ".[all]" --group dev
@@ -34,10 +34,14 @@ test: check browser
 test-all: check browser
 	@$(BIN)/python -m pytest -n auto --full --cov --cov-report=term
 
+# The reproduction of the paper is not part of the wheel, nor are its tests of `test`.
+test-bench: $(VENV)/.dev
+	@$(BIN)/python -m pytest -n auto --full benchmarks/tests
+
 # Apart from `test`, as PyTorch is a large download.
 test-torch: $(VENV)/.torch
-	@$(BIN)/python -m pytest -n auto --full tests/torch_networks src/neighboragg/torch src/neighboragg/bench/images \
-	  --cov=src/neighboragg/torch --cov=src/neighboragg/bench/images --cov-branch --cov-config=/dev/null --cov-fail-under=95 --cov-report=term
+	@$(BIN)/python -m pytest -n auto --full tests/torch_networks benchmarks/tests/images src/neighboragg/torch \
+	  --cov=src/neighboragg/torch --cov-branch --cov-config=/dev/null --cov-fail-under=95 --cov-report=term
 
 # The search compiled again, in place; an installation does so as well.
 kernel:
@@ -49,9 +53,9 @@ PURE := PYTHONPATH=$(CURDIR)/$(VENV)/pure $(BIN)/python
 test-pure: $(VENV)/.dev
 	@rm -rf $(VENV)/pure
 	@CXX=/bin/false $(PIP) --no-deps --target $(VENV)/pure .
-	@$(PURE) -c 'from neighboragg.neighbors import kernel_in_use as k; assert k().name == "numpy", k()'
-	@$(PURE) -m pytest -n auto --full tests/neighbors
-	@$(PURE) -m pytest -n auto tests --ignore tests/neighbors
+	@$(PURE) -c 'from neighboragg.search._kernel import kernel_in_use as k; assert k().name == "numpy", k()'
+	@$(PURE) -m pytest -n auto --full tests/search
+	@$(PURE) -m pytest -n auto tests --ignore tests/search
 
 $(VENV)/.torch: $(VENV)/.dev
 	@echo "Installing PyTorch ..."
@@ -73,7 +77,7 @@ check: $(VENV)/.dev
 	@$(BIN)/lint-imports --no-logo > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 
 bench: $(VENV)/.dev
-	@for f in search quality_core fit_cost; do echo "== benchmarks/$$f.py"; $(BIN)/python benchmarks/$$f.py || exit 1; done
+	@for f in search quality_core fit_cost; do echo "== benchmarks/$$f.py"; $(BIN)/python -m benchmarks $$f || exit 1; done
 
 clean:
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -14,8 +14,9 @@ collect_ignore_glob = (
     if find_spec("torch")
     else [
         "tests/torch_networks*",
+        "benchmarks/tests/images*",
         "src/neighboragg/torch*",
-        "src/neighboragg/bench/images*",
+        "benchmarks/images*",
     ]
 )
 

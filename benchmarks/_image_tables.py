@@ -4,9 +4,10 @@ from dataclasses import replace
 from statistics import mean
 from typing import Any
 
-from _record import RESULTS, read
-from neighboragg.bench import DEFAULT, Comparison, ResultStore
-from neighboragg.bench.paper import TABLE2_PRINTED
+from benchmarks._record import RESULTS, read
+from benchmarks.paper import TABLE2_PRINTED
+from benchmarks.runs import DEFAULT, ResultStore
+from neighboragg import Comparison
 
 #: What :class:`neighboragg.TrustedClassifier` does for a network.
 NETWORK_DEFAULT = "Pool, three layers"

@@ -1,9 +1,9 @@
 """Tables of wrong labels: who finds them, what the rules keep, and what it costs."""
 
-from _record import RESULTS, read
-from neighboragg.bench import ResultStore
-from neighboragg.bench.paper import LabelNoiseResults
-from neighboragg.mislabel import clopper_pearson
+from benchmarks._record import RESULTS, read
+from benchmarks.paper import LabelNoiseResults
+from benchmarks.runs import ResultStore
+from neighboragg.promises._intervals import clopper_pearson
 
 
 def mislabel() -> str:

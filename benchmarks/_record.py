@@ -5,7 +5,7 @@ import resource
 from pathlib import Path
 from typing import Any
 
-from neighboragg.bench import machine
+from benchmarks.runs import machine
 
 RESULTS = Path(__file__).parent / "results"
 

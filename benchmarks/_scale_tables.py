@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from _record import read
+from benchmarks._record import read
 
 SEARCHES = ("compiled", "NumPy's")
 

@@ -21,12 +21,12 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
-from _record import RESULTS, read, save
-from neighboragg.datasets import load_dataset
+from benchmarks._record import RESULTS, read, save
+from benchmarks.datasets import load_dataset
+from neighboragg import NeighborAgg
 from neighboragg.exceptions import RecallWarning
-from neighboragg.methods import NeighborAgg
 from neighboragg.metrics import auroc, average_precision_error
-from neighboragg.neighbors import kernel_in_use
+from neighboragg.search._kernel import kernel_in_use
 
 N_VAL, N_TEST, N_TRAINING = 2000, 5000, 20_000
 K, RECALLS, SEED = 20, (0.9, 0.95, 0.99), 0

@@ -24,11 +24,12 @@ from typing import Any
 import numpy as np
 from sklearn.neural_network import MLPRegressor
 
-from _record import save
-from neighboragg.bench import ENTRANTS, Cell, load_matrix, make_cell
-from neighboragg.bench.paper import PAPER_BASES, TABLE1_SETS
+from benchmarks._record import save
+from benchmarks.paper import PAPER_BASES, TABLE1_SETS
+from benchmarks.runs import ENTRANTS, load_matrix
 from neighboragg.methods import TopLabelCalibration, TrustScore
 from neighboragg.metrics import trust_metrics
+from neighboragg.trust._compare import Cell, make_cell
 
 SEEDS = (0, 1)
 OURS = tuple(

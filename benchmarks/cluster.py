@@ -1,9 +1,9 @@
 """Larger than memory and on a cluster: memory that is kept, equal bits, and CPU time beside one process.
 
-    python benchmarks/cluster.py streamed   # an index of four times the memory allowed
-    python benchmarks/cluster.py shards     # a model of the cost, beside runs with 1, 2, 4 and 8 shards
-    python benchmarks/cluster.py cpu        # a cluster beside one process, on the same work
-    python benchmarks/cluster.py large      # millions of rows through a cluster: memory of every process
+    python -m benchmarks cluster streamed   # an index of four times the memory allowed
+    python -m benchmarks cluster shards     # a model of the cost, beside runs with 1, 2, 4 and 8 shards
+    python -m benchmarks cluster cpu        # a cluster beside one process, on the same work
+    python -m benchmarks cluster large      # millions of rows through a cluster: memory of every process
 
 Every part writes its lines to results/cluster.json and leaves those of the others as they are; `cpu` those of other
 sizes too. CPU time is used, not time on the clock, as it hardly depends on what else a machine does.
@@ -28,10 +28,12 @@ import pyarrow.parquet
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from _record import RESULTS, save
-from neighboragg import NeighborAgg, TrustedClassifier
-from neighboragg.distributed import connect, score
-from neighboragg.neighbors import ClasswiseNeighbors, StreamedNeighbors, kernel_in_use
+from benchmarks._record import RESULTS, save
+from neighboragg import NeighborAgg, TrustedClassifier, score
+from neighboragg._run.executor import connect
+from neighboragg.search import ClasswiseNeighbors
+from neighboragg.search._kernel import kernel_in_use
+from neighboragg.search._streamed import StreamedNeighbors
 
 N_CLASSES, K = 10, 5
 IN_PARTS: dict[str, Any] = {"part_rows": 4096}

@@ -16,12 +16,12 @@ import numpy as np
 from scipy.stats import betabinom, binom, norm
 from sklearn.ensemble import RandomForestClassifier
 
-from _record import save
-from neighboragg.bench import load_matrix
+from benchmarks._record import save
+from benchmarks.runs import load_matrix
+from neighboragg import NeighborAgg
 from neighboragg.exceptions import TrustWarning
 from neighboragg.features import TabularFeatures
-from neighboragg.methods import NeighborAgg
-from neighboragg.selective import risk_threshold
+from neighboragg.promises import risk_threshold
 
 SETS = {"letter": 0.05, "adult": 0.10}
 LEVELS = (0.01, 0.05)

@@ -16,11 +16,12 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import StandardScaler
 
-from _record import save
-from neighboragg.bench import ENTRANTS, load_matrix, make_cell
-from neighboragg.bench.paper import ALL_METHODS
-from neighboragg.exceptions import DatasetNotFoundError
-from neighboragg.methods import NeighborAgg
+from benchmarks._record import save
+from benchmarks.datasets._errors import DatasetNotFoundError
+from benchmarks.paper import ALL_METHODS
+from benchmarks.runs import ENTRANTS, load_matrix
+from neighboragg import NeighborAgg
+from neighboragg.trust._compare import make_cell
 
 EFFORTS = ("fast", "balanced", "best")
 

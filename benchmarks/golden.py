@@ -1,6 +1,6 @@
 """What the product answers today, kept to compare with after every change that must not change it.
 
-``python benchmarks/golden.py record`` writes results/golden.npz. Without ``record``, the same is computed again and the
+``python -m benchmarks golden record`` writes results/golden.npz. Without ``record``, the same is computed again and the
 largest difference of each array is printed. Bits differ between processors, so compare on one machine, and record anew
 on another from the commit that the file was recorded at.
 """
@@ -21,10 +21,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
-from neighboragg import NeighborAgg, SelectiveClassifier, TrustedClassifier, find_mislabeled
-from neighboragg.audit import audit, correct
-from neighboragg.mislabel import MislabelDetector
-from neighboragg.review import DecisionStore
+from neighboragg import (
+    MislabelDetector,
+    NeighborAgg,
+    SelectiveClassifier,
+    TrustedClassifier,
+    audit,
+    correct,
+    find_mislabeled,
+)
+from neighboragg._review.store import DecisionStore
 
 FILE = Path(__file__).parent / "results" / "golden.npz"
 N_NEW = 40

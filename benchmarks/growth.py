@@ -23,10 +23,9 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
-from _record import current_memory, save
-from neighboragg import find_mislabeled
-from neighboragg.datasets import add_label_noise
-from neighboragg.methods import NeighborAgg
+from benchmarks._record import current_memory, save
+from benchmarks.datasets import add_label_noise
+from neighboragg import NeighborAgg, find_mislabeled
 
 BASE = {"rows": 5000, "features": 16, "classes": 5, "queries": 2500}
 AXES = {

@@ -16,16 +16,12 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from _record import save
-from neighboragg.bench.paper import noise_rows
-from neighboragg.datasets import add_label_noise
-from neighboragg.mislabel import (
-    MislabelDetector,
-    benjamini_hochberg,
-    cmd_flags,
-    cmd_threshold,
-    conformal_p_values,
-)
+from benchmarks._record import save
+from benchmarks.datasets import add_label_noise
+from benchmarks.paper import noise_rows
+from neighboragg import MislabelDetector
+from neighboragg.promises import benjamini_hochberg, cmd_threshold, conformal_p_values
+from neighboragg.promises._conformal import cmd_flags
 
 SETS = ("letter", "landsat", "fashion_mnist")
 NOISES = ("symmetric", "class_dependent", "instance_dependent")

@@ -22,9 +22,9 @@ from sklearn.metrics import average_precision_score
 from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import scale
 
-from _record import current_memory, peak_memory, save
+from benchmarks._record import current_memory, peak_memory, save
+from benchmarks.datasets import add_label_noise
 from neighboragg import find_mislabeled
-from neighboragg.datasets import add_label_noise
 
 N_ROWS, N_FEATURES, N_CLASSES, NOISE = 100_000, 64, 10, 0.05
 

@@ -27,10 +27,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from _record import save
+from benchmarks._record import save
+from benchmarks.datasets import load_dataset
 from neighboragg import TrustedClassifier
-from neighboragg.datasets import load_dataset
-from neighboragg.neighbors import ClasswiseNeighbors
+from neighboragg.search import ClasswiseNeighbors
 
 N_FITTED, N_ASKED, ROUNDS = 10_000, 40, 9
 N_COMPARED = 200

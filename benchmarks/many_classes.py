@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from _record import RESULTS, peak_memory, save
-from neighboragg.methods import NeighborAgg, _neighbor_agg
+from benchmarks._record import RESULTS, peak_memory, save
+from neighboragg import NeighborAgg
+from neighboragg.methods import _neighbor_agg
 from neighboragg.metrics import auroc, average_precision_error
 
 N_ROWS, N_FEATURES, N_CLASSES, N_SCORED = 50_000, 64, 1000, 2000

@@ -14,11 +14,12 @@ from sklearn.datasets import make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from _record import save
+from benchmarks._record import save
+from benchmarks.plots import NetworkWeightsDisplay, TrustByDensityDisplay, TrustSurfaceDisplay
+from benchmarks.runs import load_matrix
 from neighboragg import NeighborAgg, TrustedClassifier
-from neighboragg.aggregators import NetworkAggregator
-from neighboragg.bench import Cell, load_matrix, make_cell
-from neighboragg.plots import NetworkWeightsDisplay, TrustByDensityDisplay, TrustSurfaceDisplay
+from neighboragg._pool.network import NetworkAggregator
+from neighboragg.trust._compare import Cell, make_cell
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 N_SEEDS = 5

@@ -5,9 +5,9 @@ forward pass, and that of a ResNet-18, untrained, as its time does not depend on
 scaled up). With several layers, the time to reduce them counts too. CPU seconds of one thread, medians over rounds that
 go through all contenders in turn.
 
-    python benchmarks/network_cost.py FOLDER
+    python -m benchmarks network_cost FOLDER
 
-FOLDER holds, or will hold, the trained network, as `neighboragg bench table2 --output FOLDER` leaves it.
+FOLDER holds, or will hold, the trained network, as `python -m benchmarks table2 --output FOLDER` leaves it.
 """
 
 import sys
@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from _record import save
-from neighboragg._views import split_views
-from neighboragg.aggregators import NetworkAggregator
-from neighboragg.bench.images import ARCHITECTURES, TABLE2_SETS, Training, load_pictures, train_network
-from neighboragg.features import EmbeddedFeatures
-from neighboragg.methods import NeighborAgg, TrustMethod, TrustScore
+from benchmarks._record import save
+from benchmarks.images import ARCHITECTURES, TABLE2_SETS, Training, load_pictures, train_network
+from neighboragg import NeighborAgg
+from neighboragg._core.views import split_views
+from neighboragg._pool.network import NetworkAggregator
+from neighboragg.features._vectorizer import EmbeddedFeatures
+from neighboragg.methods import TrustMethod, TrustScore
 from neighboragg.torch import TorchClassifier
 
 SET = "fashion_mnist"

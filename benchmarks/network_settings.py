@@ -9,11 +9,13 @@ from itertools import product
 
 import numpy as np
 
-from _record import save
-from neighboragg.aggregators import Evidence, NetworkAggregator
-from neighboragg.bench import load_matrix, make_cell
+from benchmarks._record import save
+from benchmarks.runs import load_matrix
+from neighboragg._pool.evidence import Evidence
+from neighboragg._pool.network import NetworkAggregator
 from neighboragg.metrics import auroc
-from neighboragg.neighbors import ClasswiseNeighbors
+from neighboragg.search import ClasswiseNeighbors
+from neighboragg.trust._compare import make_cell
 
 SETS, BASES, SEED, N_FOLDS, N_NEIGHBORS = ("letter", "landsat", "magic_gamma", "adult"), ("LR", "RF"), 0, 5, 5
 BANDWIDTHS, ACTIVATIONS, PENALTIES = (1.0, "median"), ("tanh", "relu"), (1e-2, 1e-3, 1e-4, 1e-5)

@@ -18,10 +18,10 @@ from PIL import Image
 from sklearn.decomposition import PCA
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from _record import save
-from neighboragg.datasets import add_label_noise, load_dataset
-from neighboragg.encoders import encode_images
-from neighboragg.mislabel import find_mislabeled
+from benchmarks._record import save
+from benchmarks.datasets import add_label_noise, load_dataset
+from neighboragg import find_mislabeled
+from neighboragg.features._encode import encode_images
 
 SETS = ("mnist", "fashion_mnist", "cifar10")
 N_ROWS, RATE, N_DIRECTIONS = 5000, 0.09, 50

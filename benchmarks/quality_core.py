@@ -10,10 +10,12 @@ from typing import Any
 
 from sklearn.datasets import load_digits
 
-from _record import save
-from neighboragg.bench import Cell, load_matrix, make_cell
-from neighboragg.methods import MaxConfidence, NeighborAgg, TemperatureScaling, TrustMethod, TrustScore
+from benchmarks._record import save
+from benchmarks.runs import load_matrix
+from neighboragg import NeighborAgg
+from neighboragg.methods import MaxConfidence, TemperatureScaling, TrustMethod, TrustScore
 from neighboragg.metrics import auroc, average_precision_error, expected_calibration_error
+from neighboragg.trust._compare import Cell, make_cell
 
 # Each method with the vectors it works on: standardized features as in the paper, or tamed ones.
 METHODS: dict[str, tuple[Callable[[], TrustMethod], str]] = {

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from _record import save
-from neighboragg.datasets import load_dataset
-from neighboragg.mislabel import find_mislabeled
+from benchmarks._record import save
+from benchmarks.datasets import load_dataset
+from neighboragg import find_mislabeled
 
 SETS = ("letter", "landsat", "adult", "trec_questions")
 COUNTS = (1, 2, 5, 20)

@@ -1,6 +1,6 @@
 """Compute some of the committed quality results again, and say whether they are equal to the printed digits.
 
-usage: NEIGHBORAGG_DATA=… python benchmarks/recompute.py [--every 6] [--against rows.jsonl]
+usage: NEIGHBORAGG_DATA=… python -m benchmarks recompute [--every 6] [--against rows.jsonl]
 
 Matrix libraries choose their kernels by the processor, and the network's optimization carries the last digit on: to
 tell a change of code from a change of machine, compare with rows that the earlier code computed on this one.
@@ -12,10 +12,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from _record import RESULTS
-from neighboragg.bench._tasks import Task
-from neighboragg.bench.paper import ALL_METHODS
-from neighboragg.bench.paper._label_noise_tables import LabelNoiseTask, label_noise_plan
+from benchmarks._record import RESULTS
+from benchmarks.paper import ALL_METHODS, LabelNoiseTask, label_noise_plan
+from benchmarks.runs import Task
 
 # Digits that the tables show, of figures between 0 and 1.
 TRUST_DIGITS = {"auroc": 4, "ap_success": 4, "ap_error": 4, "aurc": 4, "augrc": 4, "ece": 4}

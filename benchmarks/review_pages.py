@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from _record import save
-from neighboragg.review import DecisionStore, Neighbor, ReviewItem, ReviewSet, create_app
+from benchmarks._record import save
+from neighboragg._review.app import create_app
+from neighboragg._review.store import DecisionStore
+from neighboragg.labels._review_set import Neighbor, ReviewItem, ReviewSet
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

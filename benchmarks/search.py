@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from _record import save
+from benchmarks._record import save
 
 # rows, features, classes, neighbors, queries
 SHAPES = [
@@ -63,7 +63,7 @@ def data(n: int, d: int, n_classes: int, n_queries: int) -> tuple[Any, Any, Any]
 
 
 def ours(X: Any, y: Any, k: int) -> Search:
-    from neighboragg.neighbors import ClasswiseNeighbors
+    from neighboragg.search import ClasswiseNeighbors
 
     index = ClasswiseNeighbors(k).fit(X, y)
     return lambda Q, threads: index.set_params(n_jobs=threads).kneighbors(Q)
@@ -265,7 +265,7 @@ def right_coretype() -> str:
 
 
 def main() -> None:
-    from neighboragg.neighbors import kernel_in_use
+    from neighboragg.search._kernel import kernel_in_use
 
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # idle threads of one peer must not take cores from another
     coretype, kernel = right_coretype(), kernel_in_use().name

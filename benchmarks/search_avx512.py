@@ -1,7 +1,7 @@
 """The search for AVX-512 on an emulated processor, for machines without one, against brute force.
 
 1 to 48 features and some numbers up to 2,048, 1 to 64 neighbors, 1 to 1,000 classes, 1 to 530 queries, and the kinds of
-rows of `search_exactness.py`. `pip install bochscpu-python`, then `python benchmarks/search_avx512.py 1000`.
+rows of `search_exactness.py`. `pip install bochscpu-python`, then `python -m benchmarks search_avx512 1000`.
 """
 
 import os
@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from _emulated import Processor
-from _record import save
-from neighboragg.neighbors._kernel._call import LARGEST_K, search_compiled
-from neighboragg.neighbors._kernel._library import VARIANTS, load
-from neighboragg.neighbors._reference import Reference
-from search_exactness import KINDS, SEED, Shape, brute_force, problem
+from benchmarks._emulated import Processor
+from benchmarks._record import save
+from benchmarks.search_exactness import KINDS, SEED, Shape, brute_force, problem
+from neighboragg.search._kernel import LARGEST_K, VARIANTS, load, search_compiled
+from neighboragg.search._reference import Reference
 
 EMULATED = "avx512, emulated"
 LARGEST_WORK = 10**5  # rows × queries × features

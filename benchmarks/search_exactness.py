@@ -1,7 +1,7 @@
 """Random searches against brute force in double precision: every variant of the search must give its bits.
 
 Ties, copies, offsets, outliers, extreme sizes, rows that leave themselves out, classes without rows, fewer rows than
-neighbors; one to 100 queries. `python benchmarks/search_exactness.py 10000` takes about ten minutes.
+neighbors; one to 100 queries. `python -m benchmarks search_exactness 10000` takes about ten minutes.
 """
 
 import os
@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from _record import save
+from benchmarks._record import save
 from neighboragg.exceptions import InvalidParameterError
-from neighboragg.neighbors import ClasswiseNeighbors, kernel_in_use
+from neighboragg.search import ClasswiseNeighbors
+from neighboragg.search._kernel import kernel_in_use
 
 KINDS = ("random", "ties", "copies", "offset", "outliers", "scales", "huge", "subnormal")
 SEED = 0

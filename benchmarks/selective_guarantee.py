@@ -9,10 +9,11 @@ risk: a break is counted both plainly and beyond what chance on the test rows ex
 import numpy as np
 from scipy.stats import binom
 
-from _record import save
-from neighboragg.bench import load_matrix, make_cell
-from neighboragg.methods import NeighborAgg
-from neighboragg.selective import risk_threshold
+from benchmarks._record import save
+from benchmarks.runs import load_matrix
+from neighboragg import NeighborAgg
+from neighboragg.promises import risk_threshold
+from neighboragg.trust._compare import make_cell
 
 CASES = [("adult", "RF", 0.05), ("adult", "LR", 0.10), ("letter", "RF", 0.01), ("letter", "LR", 0.02)]
 N_SPLITS = 200

@@ -12,14 +12,13 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import _cost_tables as cost_tables
-import _image_tables as image_tables
-import _label_tables as label_tables
-import _scale_tables as scale_tables
-import _search_tables as search_tables
-from _record import RESULTS, read
-from neighboragg.bench import BEST, COMPARED, DEFAULT, FAST, PAPER_METHOD, Comparison, Grid, ResultStore
-from neighboragg.bench.paper import (
+from benchmarks import _cost_tables as cost_tables
+from benchmarks import _image_tables as image_tables
+from benchmarks import _label_tables as label_tables
+from benchmarks import _scale_tables as scale_tables
+from benchmarks import _search_tables as search_tables
+from benchmarks._record import RESULTS, read
+from benchmarks.paper import (
     ABLATION_SETS,
     ALL_METHODS,
     PAPER_BASES,
@@ -27,7 +26,10 @@ from neighboragg.bench.paper import (
     TABLE1_PRINTED,
     TABLE1_SETS,
 )
-from neighboragg.bench.shift import ShiftResults
+from benchmarks.runs import BEST, COMPARED, DEFAULT, FAST, PAPER_METHOD, ResultStore
+from benchmarks.shift import ShiftResults
+from neighboragg import Comparison
+from neighboragg.trust._comparison import Grid
 
 ROOT = Path(__file__).parents[1]
 #: The paper's baselines, with the settings of their authors and tuned.
@@ -432,7 +434,7 @@ def main() -> None:
         if "--check" not in sys.argv:
             path.write_text(new)
     if "--check" in sys.argv and stale:
-        sys.exit(f"{', '.join(stale)} not current; run: python benchmarks/tables.py")
+        sys.exit(f"{', '.join(stale)} not current; run: python -m benchmarks tables")
 
 
 if __name__ == "__main__":

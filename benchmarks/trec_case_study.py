@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from _record import save
-from neighboragg.datasets import load_dataset
+from benchmarks._record import save
+from benchmarks.datasets import load_dataset
 
 VERDICTS = Path(__file__).with_name("trec_verdicts.csv")
 N_FLAGGED, N_RANDOM = 50, 100

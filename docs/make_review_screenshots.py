@@ -19,8 +19,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from neighboragg._typing import Array
-from neighboragg.review import Neighbor, ReviewItem, ReviewSet, save_review_set
+from neighboragg._core.types import Array
+from neighboragg.labels._review_set import Neighbor, ReviewItem, ReviewSet, save_review_set
 
 IMAGES = Path(__file__).parent / "images"
 CLASSES = ("Barolo", "Grignolino", "Barbera")
@@ -34,7 +34,7 @@ CHROMIUM_ARGUMENTS = [
     "--disable-sync",
 ]
 PICTURES = {"light": (1280, 1240), "dark": (1280, 1240), "phone": (390, 844)}
-SERVER = "import sys; from neighboragg.review import serve; serve(sys.argv[1], open_browser=False)"
+SERVER = "import sys; from neighboragg._review import serve; serve(sys.argv[1], open_browser=False)"
 
 
 def wine_review_set() -> ReviewSet:

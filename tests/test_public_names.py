@@ -19,7 +19,7 @@ PROJECT = Path(__file__).parents[1]
 
 
 def public_modules():
-    missing = {"neighboragg.torch", "neighboragg.bench.images"} if find_spec("torch") is None else set()
+    missing = {"neighboragg.torch"} if find_spec("torch") is None else set()
     # An extra that is not installed says so when it is imported; tests/test_without_torch.py looks at that.
     for info in pkgutil.walk_packages([str(ROOT)], "neighboragg.", onerror=lambda name: None):
         if info.name not in missing and not any(part.startswith("_") for part in info.name.split(".")):

@@ -9,10 +9,9 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from neighboragg._threads import ONE_THREAD
-from neighboragg.methods import NeighborAgg
-from neighboragg.mislabel import MislabelDetector
-from neighboragg.neighbors import ClasswiseNeighbors
+from neighboragg import MislabelDetector, NeighborAgg
+from neighboragg._core.threads import ONE_THREAD
+from neighboragg.search import ClasswiseNeighbors
 
 
 def product_threads(*, of_openmp=False):
@@ -115,7 +114,7 @@ def test_searches_at_once_leave_the_threads_of_products_as_they_were():
 )
 def test_boosting_is_bound_to_as_many_threads_as_it_may_use(monkeypatch, n_rows, n_jobs, expected):
     """Threads of OpenMP spin while they wait: on a busy machine a small fit takes many times its CPU time."""
-    monkeypatch.setattr("neighboragg._threads.ROWS_FOR_THREADS", 300)
+    monkeypatch.setattr("neighboragg._core.threads.ROWS_FOR_THREADS", 300)
     seen = set()
 
     class Spy(HistGradientBoostingClassifier):
@@ -124,8 +123,8 @@ def test_boosting_is_bound_to_as_many_threads_as_it_may_use(monkeypatch, n_rows,
             return super().fit(X, y, sample_weight)
 
     few = partial(Spy, max_iter=2)
-    monkeypatch.setattr("neighboragg.methods._second_opinions.HistGradientBoostingClassifier", few)
-    monkeypatch.setattr("neighboragg.mislabel._own_models.HistGradientBoostingClassifier", few)
+    monkeypatch.setattr("neighboragg._pool.opinions.HistGradientBoostingClassifier", few)
+    monkeypatch.setattr("neighboragg.labels._models.HistGradientBoostingClassifier", few)
     rng = np.random.default_rng(0)
     X, y, proba = rng.normal(size=(n_rows, 3)), np.arange(n_rows) % 2, np.full((n_rows, 2), 0.5)
     with threadpool_limits(2, user_api="openmp"):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.exceptions import NotFittedError
 
-from neighboragg._validation import check_fitted, check_proba, check_rows
-from neighboragg.features import TamedScores
+from neighboragg._core.checks import check_fitted, check_proba, check_rows
+from neighboragg.features._quantiles import TamedScores
 
 ANY_VALUE = st.one_of(st.floats(-1e3, 1e3), st.sampled_from([np.nan, np.inf, -np.inf, 1e200, -1e151]))
 

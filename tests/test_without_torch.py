@@ -23,7 +23,7 @@ def run(code):
 
 @pytest.mark.full
 def test_the_core_imports():
-    done = run("import neighboragg, neighboragg.audit, neighboragg.cli; print(neighboragg.NeighborAgg())")
+    done = run("import neighboragg, neighboragg.labels, neighboragg._cli; print(neighboragg.NeighborAgg())")
     assert (done.returncode, done.stdout) == (0, "NeighborAgg()\n"), done.stderr
 
 
@@ -39,7 +39,7 @@ def test_what_needs_it_names_the_extra():
 @pytest.mark.full
 def test_a_device_names_the_extra():
     done = run(
-        "from neighboragg.neighbors import ClasswiseNeighbors\n"
+        "from neighboragg.search import ClasswiseNeighbors\n"
         "ClasswiseNeighbors(1, device='cpu').fit([[0.0]], [0]).kneighbors([[1.0]])"
     )
     assert done.returncode == 1

@@ -16,7 +16,7 @@ from pathlib import Path
 
 __all__ = ["BuildError", "build"]
 
-FOLDER = Path(__file__).parents[1] / "src" / "neighboragg" / "neighbors" / "_kernel"
+FOLDER = Path(__file__).parents[1] / "src" / "neighboragg" / "search" / "_kernel"
 # Nothing is fused unless the source says so: the refinement gives equal bits on every processor.
 FLAGS = [
     "-O3", "-std=c++17", "-ffp-contract=off", "-fno-math-errno", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden",

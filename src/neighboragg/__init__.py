@@ -3,25 +3,63 @@
 Trust scores for any trained classifier, from its nearest training rows in every class.
 """
 
-from neighboragg._load import load
-from neighboragg._public import publish as _publish
-from neighboragg._show_versions import show_versions
-from neighboragg.classifier import Assessment, TrustedClassifier
-from neighboragg.methods import NeighborAgg
-from neighboragg.mislabel import MislabelDetector, find_mislabeled
-from neighboragg.selective import SelectiveClassifier
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neighboragg._report.report import TrustReport as TrustReport
+    from neighboragg._review.correct import correct as correct
+    from neighboragg._show_versions import show_versions as show_versions
+    from neighboragg._store.load import load as load
+    from neighboragg.labels import Audit as Audit
+    from neighboragg.labels import MislabelDetector as MislabelDetector
+    from neighboragg.labels import MislabelResult as MislabelResult
+    from neighboragg.labels import audit as audit
+    from neighboragg.labels import find_mislabeled as find_mislabeled
+    from neighboragg.methods import Explanation as Explanation
+    from neighboragg.methods import NeighborAgg as NeighborAgg
+    from neighboragg.promises import SelectiveClassifier as SelectiveClassifier
+    from neighboragg.trust import Assessment as Assessment
+    from neighboragg.trust import Comparison as Comparison
+    from neighboragg.trust import TrustedClassifier as TrustedClassifier
+    from neighboragg.trust import compare as compare
+    from neighboragg.trust import score as score
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Assessment",
-    "MislabelDetector",
-    "NeighborAgg",
-    "SelectiveClassifier",
-    "TrustedClassifier",
-    "find_mislabeled",
-    "load",
-    "show_versions",
-]
+# Imported when first used, so a command that needs none of them starts at once.
+_HOMES = {
+    "Assessment": "neighboragg.trust",
+    "Audit": "neighboragg.labels",
+    "Comparison": "neighboragg.trust",
+    "Explanation": "neighboragg.methods",
+    "MislabelDetector": "neighboragg.labels",
+    "MislabelResult": "neighboragg.labels",
+    "NeighborAgg": "neighboragg.methods",
+    "SelectiveClassifier": "neighboragg.promises",
+    "TrustReport": "neighboragg._report.report",
+    "TrustedClassifier": "neighboragg.trust",
+    "audit": "neighboragg.labels",
+    "compare": "neighboragg.trust",
+    "correct": "neighboragg._review.correct",
+    "find_mislabeled": "neighboragg.labels",
+    "load": "neighboragg._store.load",
+    "score": "neighboragg.trust",
+    "show_versions": "neighboragg._show_versions",
+}
 
-_publish(globals())
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from neighboragg._core.packages import publish
+
+    globals()[name] = getattr(_import_module(_HOMES[name]), name)
+    publish(globals(), [name])
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,6 +1,6 @@
 """`python -m neighboragg` is the `neighboragg` command."""
 
-from neighboragg.cli import main
+from neighboragg._cli import main
 
 if __name__ == "__main__":
     main()

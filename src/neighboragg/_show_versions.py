@@ -6,9 +6,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 
 from neighboragg.exceptions import InvalidParameterError
-from neighboragg.neighbors import kernel_in_use
-
-__all__ = ["show_versions"]
+from neighboragg.search import kernel_in_use
 
 PACKAGES = (
     "neighboragg", "numpy", "scipy", "scikit-learn", "joblib", "safetensors", "threadpoolctl", "pandas", "pyarrow",

@@ -6,7 +6,6 @@ Each refines an exception that users already catch.
 from sklearn.exceptions import NotFittedError
 
 __all__ = [
-    "DatasetNotFoundError",
     "FileFormatError",
     "FittedRowsWarning",
     "InvalidInputError",
@@ -44,10 +43,6 @@ class NotCalibratedError(NeighborAggError, NotFittedError):
 
 class MissingExtraError(NeighborAggError, ImportError):
     """An optional dependency is needed and not installed."""
-
-
-class DatasetNotFoundError(NeighborAggError, FileNotFoundError):
-    """A data set is neither in a local folder, nor in the cache, nor to be downloaded."""
 
 
 class FileFormatError(NeighborAggError, ValueError):

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 
-from neighboragg.audit import audit
-from neighboragg.datasets import add_label_noise
+from benchmarks.datasets import add_label_noise
+from neighboragg import audit
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 
 
@@ -85,7 +85,7 @@ def test_files_are_written_once_and_whole(found, tmp_path, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("neighboragg.audit._result.save_review_set", full)
+    monkeypatch.setattr("neighboragg.labels._outputs.save_review_set", full)
     for target in (output, tmp_path / "other.csv"):
         with pytest.raises(OSError, match="No space left"):
             found.write(target, overwrite=True)

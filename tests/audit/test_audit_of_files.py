@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from neighboragg.audit import audit_files
-from neighboragg.distributed import find_mislabeled
 from neighboragg.exceptions import InvalidInputError
+from neighboragg.labels._files import find_mislabeled
+from neighboragg.labels._large import audit_files
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def listed(path):
 
 def test_a_file_that_comes_in_the_meantime_shifts_no_rows(folder, tmp_path, monkeypatch):
     quick = partial(find_mislabeled, own_models=False)
-    monkeypatch.setattr("neighboragg.audit._large.find_mislabeled", quick)
+    monkeypatch.setattr("neighboragg.labels._large.find_mislabeled", quick)
 
     def progress(stage, done, total):
         if stage == "Judging labels" and not (folder / "a.parquet").exists():

@@ -9,10 +9,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from typer.testing import CliRunner
 
-from neighboragg.cli._app import app
-from neighboragg.datasets import add_label_noise
+from benchmarks.datasets import add_label_noise
+from neighboragg._cli.app import app
+from neighboragg._review.store import DecisionStore
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.review import DecisionStore, load_review_set
+from neighboragg.labels._review_set import load_review_set
 
 
 def run(*arguments):

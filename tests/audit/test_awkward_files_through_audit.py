@@ -6,8 +6,9 @@ import io
 import numpy as np
 import pytest
 
-from neighboragg.audit import audit, correct
-from neighboragg.review import DecisionStore, load_review_set
+from neighboragg import audit, correct
+from neighboragg._review.store import DecisionStore
+from neighboragg.labels._review_set import load_review_set
 
 LABELS = ["01", "1.0", 'qu"ote, comma']
 

@@ -6,10 +6,11 @@ import pytest
 from sklearn.datasets import load_wine
 from typer.testing import CliRunner
 
-from neighboragg.cli._app import app
-from neighboragg.datasets import add_label_noise
+from benchmarks.datasets import add_label_noise
+from neighboragg._cli.app import app
+from neighboragg._review.store import DecisionStore
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.review import DecisionStore, load_review_set
+from neighboragg.labels._review_set import load_review_set
 
 
 def run(*arguments):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neighboragg.audit import audit
+from neighboragg import audit
 from neighboragg.exceptions import TrustWarning
 
 

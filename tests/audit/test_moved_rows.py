@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from neighboragg.audit import audit, correct
-from neighboragg.cli._app import app
+from neighboragg import audit, correct
+from neighboragg._cli.app import app
+from neighboragg._review.store import DecisionStore
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.review import DecisionStore, load_review_set
+from neighboragg.labels._review_set import load_review_set
 
 READ = {
     ".csv": lambda path: pd.read_csv(path, dtype=str),
@@ -172,7 +173,7 @@ def test_what_was_audited_as_a_data_frame_has_no_rows_to_find(frame, tmp_path):
     assert str(error.value) == (
         f"{tmp_path / 's.review.json'} does not say by what its rows are found in a file, as a data frame was audited."
         "\nHint: audit the file itself, or apply the decisions to the frame with "
-        "neighboragg.review.corrected_labels."
+        "neighboragg._review.export.corrected_labels."
     )
 
 

@@ -10,12 +10,13 @@ from PIL import Image
 from sklearn.datasets import load_digits
 from typer.testing import CliRunner
 
-from neighboragg.audit import audit, correct
-from neighboragg.cli._app import app
-from neighboragg.datasets import add_label_noise
-from neighboragg.encoders import VectorCache
+from benchmarks.datasets import add_label_noise
+from neighboragg import audit, correct
+from neighboragg._cli.app import app
+from neighboragg._review.store import DecisionStore
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.review import DecisionStore, load_review_set
+from neighboragg.features._vector_cache import VectorCache
+from neighboragg.labels._review_set import load_review_set
 
 N = 240
 

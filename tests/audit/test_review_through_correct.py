@@ -4,8 +4,9 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 
-from neighboragg.audit import audit, correct
-from neighboragg.review import DecisionStore, load_review_set
+from neighboragg import audit, correct
+from neighboragg._review.store import DecisionStore
+from neighboragg.labels._review_set import load_review_set
 
 
 @pytest.mark.full(keep=1)

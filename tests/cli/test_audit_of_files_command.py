@@ -8,9 +8,10 @@ import pytest
 from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
-from neighboragg import distributed, find_mislabeled
-from neighboragg.cli._app import app
-from neighboragg.datasets import add_label_noise
+from benchmarks.datasets import add_label_noise
+from neighboragg import find_mislabeled
+from neighboragg._cli.app import app
+from neighboragg.labels import _files as distributed
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def test_refusals(files, options, message, monkeypatch):
 
 def test_warnings_are_said(files, monkeypatch):
     quick = partial(distributed.find_mislabeled, own_models=False)
-    monkeypatch.setattr("neighboragg.audit._large.find_mislabeled", quick)
+    monkeypatch.setattr("neighboragg.labels._large.find_mislabeled", quick)
     folder, frame = files
     shuffled = np.random.default_rng(0).permutation(frame["species"])
     frame.assign(species=shuffled).to_parquet(folder / "shuffled.parquet")
@@ -115,7 +116,7 @@ def test_warnings_are_said(files, monkeypatch):
 
 def test_an_address_is_audited_like_a_folder(files, monkeypatch):
     quick = partial(distributed.find_mislabeled, own_models=False)
-    monkeypatch.setattr("neighboragg.audit._large.find_mislabeled", quick)
+    monkeypatch.setattr("neighboragg.labels._large.find_mislabeled", quick)
     folder, frame = files
     for name, source in {"folder": folder / "iris", "address": (folder / "iris").as_uri()}.items():
         done = run("audit", source, "--label", "species", "-o", folder / f"{name}.csv")

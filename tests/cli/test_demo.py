@@ -8,10 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 import neighboragg
-from neighboragg.cli import main
-from neighboragg.cli._app import app
-from neighboragg.cli._demo import _verdict
-from neighboragg.cli._demo_picture import Judged
+from neighboragg._cli import main
+from neighboragg._cli.app import app
+from neighboragg._cli.demo import Judged, _verdict
 from neighboragg.exceptions import NeighborAggError
 
 
@@ -90,7 +89,7 @@ def test_errors_are_told_without_a_traceback(monkeypatch):
     def fail():
         raise NeighborAggError("no such thing")
 
-    monkeypatch.setattr("neighboragg.cli._app.app", fail)
+    monkeypatch.setattr("neighboragg._cli.app.app", fail)
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == "Error: no such thing"

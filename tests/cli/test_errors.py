@@ -5,8 +5,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from neighboragg.cli import main
-from neighboragg.cli._app import app
+from neighboragg._cli import main
+from neighboragg._cli.app import app
 
 TABLE = b"a,y\n" + b"".join(b"%d,%s\n" % (i * i, [b"u", b"v"][i % 2]) for i in range(30))
 
@@ -42,7 +42,7 @@ def test_a_full_disk(monkeypatch, table, tmp_path):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device", str(tmp_path / "out.csv"))
 
-    monkeypatch.setattr("neighboragg.audit._audit.find_mislabeled", full)
+    monkeypatch.setattr("neighboragg.labels._audit.find_mislabeled", full)
     said = stopped(monkeypatch, "audit", table, "--label", "y", "-o", tmp_path / "out.csv")
     assert said == f"Error: No space left on device ({tmp_path}/out.csv)."
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
@@ -50,7 +50,7 @@ def test_a_full_disk(monkeypatch, table, tmp_path):
 
 def test_an_existing_output_stops_before_the_work(monkeypatch, table, tmp_path):
     (tmp_path / "out.png").touch()
-    monkeypatch.setattr("neighboragg.audit._audit.find_mislabeled", None)
+    monkeypatch.setattr("neighboragg.labels._audit.find_mislabeled", None)
     said = stopped(monkeypatch, "audit", table, "--label", "y", "-o", tmp_path / "out.csv")
     assert said == (
         f"Error: {tmp_path}/out.png exists already.\n"
@@ -62,7 +62,7 @@ def test_an_interrupt_ends_with_one_line(monkeypatch, table, tmp_path):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("neighboragg.audit._audit.find_mislabeled", interrupted)
+    monkeypatch.setattr("neighboragg.labels._audit.find_mislabeled", interrupted)
     result = CliRunner().invoke(app, ["audit", str(table), "--label", "y", "-o", str(tmp_path / "out.csv")])
     assert result.exit_code == 130
     assert result.stderr == "Interrupted.\n"
@@ -76,7 +76,7 @@ def test_rules_that_exclude_each_other(monkeypatch, table):
 
 @pytest.mark.parametrize("share", ["0", "1", "-0.1", "nan"])
 def test_a_share_that_is_none_stops_before_the_work(monkeypatch, table, share):
-    monkeypatch.setattr("neighboragg.audit._audit.find_mislabeled", None)
+    monkeypatch.setattr("neighboragg.labels._audit.find_mislabeled", None)
     said = stopped(monkeypatch, "audit", table, "--label", "y", "--false-alarms", share)
     assert said.startswith(
         f"Error: --false-alarms must be a share between 0 and 1, such as 0.05. Got {share}."

@@ -8,10 +8,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from neighboragg import TrustedClassifier
-from neighboragg.cli import main
-from neighboragg.cli._app import app
-from neighboragg.distributed import score
+from neighboragg import TrustedClassifier, score
+from neighboragg._cli import main
+from neighboragg._cli.app import app
 
 
 @pytest.fixture
@@ -77,7 +76,7 @@ def test_a_cluster_that_is_none(files, monkeypatch):
     assert stopped(monkeypatch, *arguments, "remote") == (
         "Error: The cluster must be 'local' or the address of a Dask scheduler, such as tcp://host:8786. Got 'remote'."
     )
-    monkeypatch.setattr("neighboragg.distributed._cluster.CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr("neighboragg._run.executor.CONNECT_SECONDS", 0.1)
     said = stopped(monkeypatch, *arguments, "tcp://127.0.0.1:1")
     assert said.startswith("Error: No Dask scheduler answers at tcp://127.0.0.1:1 (")
 

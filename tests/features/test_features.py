@@ -13,7 +13,8 @@ from sklearn.exceptions import NotFittedError
 
 import neighboragg
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.features import TabularFeatures, TamedScores
+from neighboragg.features import TabularFeatures
+from neighboragg.features._quantiles import TamedScores
 from sizes import examples
 
 

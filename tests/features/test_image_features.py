@@ -11,9 +11,9 @@ from sklearn.pipeline import make_pipeline
 
 import neighboragg
 from neighboragg import TrustedClassifier, find_mislabeled
-from neighboragg.encoders import encode_images
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features import ImageFeatures
+from neighboragg.features._encode import encode_images
 
 DIGITS = load_digits()
 ARRAYS, Y = (DIGITS.images[:200] * 15).astype(np.uint8), DIGITS.target[:200]

@@ -5,7 +5,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from neighboragg.features import TabularFeatures, TextVectors, column_kind, is_texts, read_columns
+from neighboragg.features import TabularFeatures
+from neighboragg.features._columns import TextVectors, column_kind, is_texts, read_columns
 
 QUESTIONS = [
     "How far is the moon from here?",

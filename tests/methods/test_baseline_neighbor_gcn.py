@@ -7,11 +7,12 @@ from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_iris
 from sklearn.metrics import roc_auc_score
 
-from neighboragg.aggregators import Evidence, NetworkAggregator, gcn_weights
+from neighboragg._pool.evidence import Evidence
+from neighboragg._pool.network import NetworkAggregator, gcn_weights
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods import NeighborGCN
 from neighboragg.methods._neighbor_gcn import softmax_weights
-from neighboragg.neighbors import ClasswiseNeighbors
+from neighboragg.search import ClasswiseNeighbors
 
 X, Y = load_iris(return_X_y=True)
 X = X + 1e-3 * np.random.default_rng(0).normal(size=X.shape)

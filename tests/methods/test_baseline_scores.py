@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis.extra.numpy import arrays
 from scipy.stats import entropy
 
+from benchmarks.methods import GeneralizedEntropy, Margin, NegativeEntropy
 from neighboragg.exceptions import InvalidParameterError
-from neighboragg.methods import GeneralizedEntropy, Margin, MaxConfidence, NegativeEntropy
+from neighboragg.methods import MaxConfidence
 
 VOTES = st.integers(1, 6).flatmap(
     lambda n_classes: arrays(float, (5, n_classes), elements=st.integers(0, 4).map(float))

@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods import MaxConfidence, TrueClassProbability
-from neighboragg.methods._true_class_probability import first_weights, network_gradient, network_output
+from neighboragg.methods._true_class import first_weights, network_gradient, network_output
 
 
 def two_moods(n, seed):

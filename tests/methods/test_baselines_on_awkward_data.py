@@ -6,31 +6,17 @@ from sklearn.base import clone
 
 import neighboragg
 from neighboragg.methods import (
-    GeneralizedEntropy,
-    KNNDistance,
-    KNNVote,
     Mahalanobis,
-    Margin,
-    NegativeEntropy,
     NeighborGCN,
-    RelativeMahalanobis,
     TemperatureScaling,
     TopLabelCalibration,
     TrueClassProbability,
 )
 
 BASELINES = [
-    GeneralizedEntropy(),
-    KNNDistance(),
-    KNNDistance(metric="euclidean"),
-    KNNVote(),
-    KNNVote(weights="distance"),
     Mahalanobis(),
-    Margin(),
-    NegativeEntropy(),
     NeighborGCN(),
     NeighborGCN(n_hops=3),
-    RelativeMahalanobis(),
     TemperatureScaling(),
     TopLabelCalibration(),
     TopLabelCalibration(points_per_bin=2),

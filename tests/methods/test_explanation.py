@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from neighboragg import Explanation, NeighborAgg
 from neighboragg.exceptions import InvalidInputError, MissingExtraError
-from neighboragg.methods import Explanation, NeighborAgg, RowValues
+from neighboragg.methods._explanation import RowValues
 
 
 @pytest.fixture

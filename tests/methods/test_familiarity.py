@@ -6,8 +6,9 @@ from scipy.stats import binom
 from sklearn.neighbors import NearestNeighbors
 
 import neighboragg
-from neighboragg.aggregators import NetworkAggregator, PoolAggregator
-from neighboragg.methods import NeighborAgg
+from neighboragg import NeighborAgg
+from neighboragg._pool.network import NetworkAggregator
+from neighboragg._pool.pool import PoolAggregator
 from sizes import draws
 
 REPETITIONS = draws(100)

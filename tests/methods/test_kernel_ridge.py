@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import neighboragg
-from neighboragg.exceptions import NeighborAggError
-from neighboragg.methods import NeighborAgg, _kernel_ridge
-from neighboragg.methods._kernel_ridge import (
+from neighboragg import NeighborAgg
+from neighboragg._pool import kernel_ridge as _kernel_ridge
+from neighboragg._pool.kernel_ridge import (
     JITTER,
     RIDGES,
     LinearMap,
@@ -16,6 +16,7 @@ from neighboragg.methods._kernel_ridge import (
     kernel,
     learn_gradient_map,
 )
+from neighboragg.exceptions import NeighborAggError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))
@@ -78,7 +79,7 @@ def test_learns():
 
 def test_in_blocks(monkeypatch):
     model, said = fit(40)
-    monkeypatch.setattr("neighboragg.methods._kernel_ridge.BLOCK_ELEMENTS", 400)
+    monkeypatch.setattr("neighboragg._pool.kernel_ridge.BLOCK_ELEMENTS", 400)
     other, again = fit(40)
     np.testing.assert_allclose(again, said, atol=1e-9)
     np.testing.assert_allclose(other.predict_proba(X, NOBODY), model.predict_proba(X, NOBODY), atol=1e-9)
@@ -130,7 +131,7 @@ def test_the_width_is_the_best_on_judged_rows(power):
 
 def test_labels_are_never_the_answer(monkeypatch):
     monkeypatch.setattr(
-        "neighboragg.methods._kernel_ridge.without_itself", lambda fitted, *_: np.full_like(fitted, np.nan)
+        "neighboragg._pool.kernel_ridge.without_itself", lambda fitted, *_: np.full_like(fitted, np.nan)
     )
     with pytest.raises(NeighborAggError, match="has no finite answers to the 30 rows that choose its ridge"):
         fit()

@@ -10,10 +10,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import neighboragg
-from neighboragg.aggregators import Aggregator, NetworkAggregator, PoolAggregator
+from neighboragg import NeighborAgg
+from neighboragg._pool.network import NetworkAggregator
+from neighboragg._pool.pool import Aggregator, PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
-from neighboragg.methods import MaxConfidence, NeighborAgg, _neighbor_agg
-from neighboragg.neighbors import ClasswiseNeighbors
+from neighboragg.methods import MaxConfidence, _neighbor_agg
+from neighboragg.search import ClasswiseNeighbors
 
 
 class Spy(PoolAggregator):

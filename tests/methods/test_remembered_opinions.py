@@ -10,8 +10,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from neighboragg.methods import NeighborAgg, RememberedOpinions
-from neighboragg.methods import _second_opinions as opinions
+from neighboragg import NeighborAgg
+from neighboragg._pool import opinions
+from neighboragg._pool.opinions import RememberedOpinions
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(260, 4))

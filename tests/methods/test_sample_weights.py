@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2_contingency
 
-from neighboragg.aggregators import Evidence, PoolAggregator
-from neighboragg.methods import NeighborAgg, _sample_weights
-from neighboragg.methods._base import FitData
-from neighboragg.methods._sample_weights import (
+from neighboragg import NeighborAgg
+from neighboragg._pool import row_weights as _sample_weights
+from neighboragg._pool.evidence import Evidence, FitData
+from neighboragg._pool.pool import PoolAggregator
+from neighboragg._pool.row_weights import (
     AGREEMENT_BY_CHANCE,
     CLASSES_BY_CHANCE,
     sample_weights,
     share_weights,
 )
-from neighboragg.neighbors import as_blocks
+from neighboragg.search._blocks import as_blocks
 from sizes import draws
 
 

@@ -18,10 +18,10 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from neighboragg._progress import telling
-from neighboragg.aggregators import PoolAggregator
+from neighboragg import NeighborAgg
+from neighboragg._core.progress import telling
+from neighboragg._pool.pool import PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
-from neighboragg.methods import NeighborAgg
 
 
 class Spy(PoolAggregator):
@@ -43,7 +43,7 @@ NONE = np.full(240, -1)
 def few_trees(monkeypatch):
     """Boosting of five trees, for what does not depend on their number."""
     few = partial(HistGradientBoostingClassifier, max_iter=5)
-    monkeypatch.setattr("neighboragg.methods._second_opinions.HistGradientBoostingClassifier", few)
+    monkeypatch.setattr("neighboragg._pool.opinions.HistGradientBoostingClassifier", few)
 
 
 MEMORIZERS = {

@@ -7,10 +7,10 @@ from sklearn.linear_model import LogisticRegression
 
 import neighboragg
 from neighboragg import NeighborAgg, TrustedClassifier
-from neighboragg._row_selection import draw_sample
+from neighboragg._core.inputs import draw_sample
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.methods import _streamed_rows
-from neighboragg.neighbors import StreamedNeighbors
+from neighboragg.search import _streamed as _streamed_rows
+from neighboragg.search._streamed import StreamedNeighbors
 
 MEMORY = "100 MB"
 
@@ -74,7 +74,7 @@ def test_learned_from_a_sample_and_searched_among_all(data, monkeypatch):
     X, y, proba = data
     whole = fit(data, memory=MEMORY)
     monkeypatch.setattr(_streamed_rows, "MOST_SAMPLED", 300)
-    monkeypatch.setattr("neighboragg._row_selection.LEAST_OF_A_CLASS", 10)
+    monkeypatch.setattr("neighboragg._core.inputs.LEAST_OF_A_CLASS", 10)
     sampled = fit(data, memory=MEMORY)
     assert len(sampled.sample_.rows) == 300
     assert sampled.opinions_[0].codes.tolist() == [*y[:700][sampled.sample_.rows], *y[700:900]]

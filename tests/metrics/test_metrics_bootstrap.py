@@ -9,17 +9,16 @@ from scipy.stats import binom, norm
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 from neighboragg.metrics import (
-    Interval,
     aurc,
     auroc,
     average_precision_error,
     bootstrap_difference,
     bootstrap_interval,
-    brier_score,
     fpr_at_tpr,
-    risk_coverage_band,
     risk_coverage_curve,
 )
+from neighboragg.metrics._bootstrap import Interval, risk_coverage_band
+from neighboragg.metrics._calibration import brier_score
 from sizes import draws
 
 

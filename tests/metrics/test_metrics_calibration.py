@@ -8,7 +8,8 @@ from scipy.stats import binom
 from sklearn.metrics import brier_score_loss
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.metrics import brier_score, expected_calibration_error
+from neighboragg.metrics import expected_calibration_error
+from neighboragg.metrics._calibration import brier_score
 
 ROWS = st.lists(st.tuples(st.booleans(), st.integers(0, 30)), min_size=1, max_size=60)
 

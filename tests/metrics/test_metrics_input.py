@@ -11,6 +11,8 @@ import pytest
 from neighboragg import metrics
 from neighboragg.exceptions import InvalidInputError, TrustWarning
 from neighboragg.metrics import trust_metrics
+from neighboragg.metrics._calibration import brier_score
+from neighboragg.metrics._selective import excess_aurc
 
 NAMES = [
     "augrc",
@@ -18,13 +20,10 @@ NAMES = [
     "aurc",
     "average_precision_error",
     "average_precision_success",
-    "brier_score",
     "coverage_at_risk",
-    "excess_aurc",
     "expected_calibration_error",
     "fpr_at_tpr",
     "risk_at_coverage",
-    "risk_coverage_band",
     "risk_coverage_curve",
     "trust_metrics",
 ]
@@ -35,11 +34,11 @@ KEYS = {
     "ap_error": metrics.average_precision_error,
     "fpr_at_95_tpr": partial(metrics.fpr_at_tpr, tpr=0.95),
     "aurc": metrics.aurc,
-    "excess_aurc": metrics.excess_aurc,
+    "excess_aurc": excess_aurc,
     "augrc": metrics.augrc,
     "coverage_at_1_risk": partial(metrics.coverage_at_risk, risk=0.01),
     "ece": metrics.expected_calibration_error,
-    "brier": metrics.brier_score,
+    "brier": brier_score,
     "accuracy": lambda correct, trust: np.mean(correct),
 }
 

@@ -10,15 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.metrics import (
-    augrc,
-    aurc,
-    auroc,
-    coverage_at_risk,
-    excess_aurc,
-    risk_at_coverage,
-    risk_coverage_curve,
-)
+from neighboragg.metrics import augrc, aurc, auroc, coverage_at_risk, risk_at_coverage, risk_coverage_curve
+from neighboragg.metrics._selective import excess_aurc
 from sizes import examples
 
 AREAS = [aurc, excess_aurc, augrc]

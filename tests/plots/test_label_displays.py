@@ -6,8 +6,8 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
+from neighboragg._report.label_plots import LabelMatrixDisplay, LabelScoreDisplay
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, MissingExtraError
-from neighboragg.plots import LabelMatrixDisplay, LabelScoreDisplay
 
 mpl.use("Agg")
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.metrics import expected_calibration_error, reliability_curve
-from neighboragg.plots import ReliabilityDisplay
+from neighboragg.metrics import ReliabilityDisplay, expected_calibration_error, reliability_curve
 
 
 def test_points_are_bin_means():

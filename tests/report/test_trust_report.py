@@ -9,11 +9,11 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB
 
-from neighboragg import TrustedClassifier
+from neighboragg import TrustedClassifier, TrustReport
+from neighboragg._report.report import summarize_trust
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.methods import MaxConfidence
 from neighboragg.metrics import auroc, bootstrap_difference, coverage_at_risk, expected_calibration_error
-from neighboragg.report import TrustReport, summarize_trust
 
 mpl.use("Agg")
 

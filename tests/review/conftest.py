@@ -16,7 +16,8 @@ from types import SimpleNamespace
 import pytest
 
 import neighboragg
-from neighboragg.review import Neighbor, ReviewItem, ReviewSet, create_app, save_review_set
+from neighboragg._review.app import create_app
+from neighboragg.labels._review_set import Neighbor, ReviewItem, ReviewSet, save_review_set
 
 with warnings.catch_warnings():
     # Starlette is moving to another HTTP client; it says so when this module is imported.
@@ -26,7 +27,7 @@ with warnings.catch_warnings():
 CLASSES = ("cat", "dog", "hen")
 TOKEN = "a-token-for-the-tests"
 SCRIPT = "<script>alert(1)</script>"
-SERVER = "import sys; from neighboragg.review import serve; serve(sys.argv[1], token=sys.argv[2], open_browser=False)"
+SERVER = "import sys; from neighboragg._review import serve; serve(sys.argv[1], token=sys.argv[2], open_browser=False)"
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from neighboragg.review import Neighbor, corrected_labels, export_labels
+from neighboragg._review.export import corrected_labels, export_labels
+from neighboragg.labels._review_set import Neighbor
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -450,7 +451,7 @@ def test_note_exclusion_new_class_search_and_keys(visit, serve_here, review_set,
 
 @pytest.mark.full
 def test_the_private_file_leads_to_the_page(visit, serve_here, review_set, tmp_path):
-    from neighboragg.review._serve import _private_page
+    from neighboragg._review.app import _private_page
 
     with serve_here(review_set) as server, _private_page(server.address) as file:
         me = visit(file)

@@ -11,17 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neighboragg._core.files import unescape_formula
+from neighboragg._review.export import corrected_labels, excluded_rows, export_labels, to_csv
+from neighboragg._review.store import DecisionStore
 from neighboragg.exceptions import FileFormatError, InvalidInputError
-from neighboragg.review import (
-    DecisionStore,
-    ReviewItem,
-    ReviewSet,
-    corrected_labels,
-    excluded_rows,
-    export_labels,
-)
-from neighboragg.review._export import to_csv
-from neighboragg.tables import unescape_formula
+from neighboragg.labels._review_set import ReviewItem, ReviewSet
 from sizes import examples
 
 COLUMNS = ["row", "given", "decided", "action", "reviewer", "time", "note"]
@@ -102,7 +96,7 @@ def test_without_pyarrow(decided, monkeypatch):
     def missing(module):
         raise ImportError(module)
 
-    monkeypatch.setattr("neighboragg._optional.import_module", missing)
+    monkeypatch.setattr("neighboragg._core.packages.import_module", missing)
     assert decided.get("/export.parquet").status_code == 501
     assert "Export as Parquet needs the package &#39;pyarrow&#39;" in decided.text
     assert "neighboragg[review]" in decided.text

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neighboragg.exceptions import FileFormatError, InvalidInputError, InvalidParameterError
-from neighboragg.review import Neighbor, ReviewItem, ReviewSet, load_review_set, save_review_set
+from neighboragg.labels._review_set import Neighbor, ReviewItem, ReviewSet, load_review_set, save_review_set
 from sizes import examples
 
 scalars = st.one_of(
@@ -274,9 +274,9 @@ def record(**changes):
         ("{", "{path} is not a review set: it is not JSON (Expecting property name enclosed in double quotes: "
               "line 1 column 2 (char 1))."),
         ("[]", "{path} is not a review set: its 'format' is not 'neighboragg review set'.\n"
-               "Hint: write it with neighboragg.review.save_review_set."),
+               "Hint: write it with neighboragg.labels._review_set.save_review_set."),
         (record(format="x"), "{path} is not a review set: its 'format' is not 'neighboragg review set'.\n"
-                             "Hint: write it with neighboragg.review.save_review_set."),
+                             "Hint: write it with neighboragg.labels._review_set.save_review_set."),
         (record(format_number=2), "{path} has format number 2; this version of neighboragg reads 1.\n"
                                   "Hint: update neighboragg."),
         (record(items=None), "{path} is not a usable review set. The file: 'items' must be a list. Got None."),

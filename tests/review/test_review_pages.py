@@ -527,7 +527,7 @@ def test_a_failing_disk_is_said_aloud(open_pages, review_set, monkeypatch):
     def fail(*args, **kwargs):
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("neighboragg.review._store._append", fail)
+    monkeypatch.setattr("neighboragg._review.store._append", fail)
     page.decide("keep")
     assert page.answer.status_code == 503
     assert "database or disk is full. Your last decision was not saved." in page.text

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from neighboragg.review import DecisionStore
-from neighboragg.review._queue import Queues, ReviewFilter
+from neighboragg._review.queue import Queues, ReviewFilter
+from neighboragg._review.store import DecisionStore
 
 ACTIONS = ("keep", "relabel", "exclude", "skip", "unsure")
 SHOWN = {"todo": {None}, "later": {"skip", "unsure"}, "done": {"keep", "relabel", "exclude"}}

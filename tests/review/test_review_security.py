@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from neighboragg._review.app import create_app
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.review import create_app
 
 TOKEN = "a-token-for-the-tests"
 PATHS = [

@@ -11,13 +11,14 @@ from urllib.request import url2pathname
 import pytest
 from typer.testing import CliRunner
 
+from neighboragg._review.app import create_app, serve
 from neighboragg.exceptions import (
     FileFormatError,
     InvalidInputError,
     InvalidParameterError,
     MissingExtraError,
 )
-from neighboragg.review import create_app, save_review_set, serve
+from neighboragg.labels._review_set import save_review_set
 
 with warnings.catch_warnings():
     # Starlette is moving to another HTTP client; it says so when this module is imported.
@@ -106,7 +107,7 @@ def test_an_open_address_is_warned_of(started, source, capsys):
 
 
 def test_names_are_allowed_on_the_command_line(started, tmp_path, review_set):
-    from neighboragg.cli._app import app
+    from neighboragg._cli.app import app
 
     save_review_set(tmp_path / "s.review.json", review_set)
     names = ["--allow-host", "Review.example", "--allow-host", "b.example"]
@@ -187,7 +188,7 @@ def test_a_missing_package_names_the_extra(source, review_set, tmp_path, monkeyp
             raise ImportError(module)
         return import_module(module)
 
-    monkeypatch.setattr("neighboragg._optional.import_module", missing)
+    monkeypatch.setattr("neighboragg._core.packages.import_module", missing)
     with pytest.raises(MissingExtraError) as caught:
         if package == "uvicorn":
             serve(source)

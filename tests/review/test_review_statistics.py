@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from neighboragg.mislabel import errors_left_interval, precision_interval
-from neighboragg.review import Decision, ReviewItem, ReviewSet, review_statistics
+from neighboragg._review.statistics import review_statistics
+from neighboragg._review.store import Decision
+from neighboragg.labels._review_set import ReviewItem, ReviewSet
+from neighboragg.promises import errors_left_interval, precision_interval
 from sizes import draws
 
 

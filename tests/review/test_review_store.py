@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from neighboragg._review.store import DecisionConflictError, DecisionStore
 from neighboragg.exceptions import FileFormatError, InvalidInputError, InvalidParameterError
-from neighboragg.review import DecisionConflictError, DecisionStore
 
 
 class Clock:

@@ -8,9 +8,9 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 import neighboragg
+from neighboragg import NeighborAgg
 from neighboragg.exceptions import InvalidParameterError
-from neighboragg.methods import NeighborAgg
-from neighboragg.neighbors import ClasswiseNeighbors
+from neighboragg.search import ClasswiseNeighbors
 
 
 def rows_of(kind, n, seed):

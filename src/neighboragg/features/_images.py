@@ -1,108 +1,200 @@
-"""ImageFeatures: pictures to vectors, as a step of a scikit-learn pipeline."""
+"""Opening images, and a small built-in descriptor."""
 
-from typing import Any, Self
+import hashlib
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
+import numpy as np
 
-from neighboragg._typing import FloatArray
-from neighboragg.encoders import encode_images
-from neighboragg.exceptions import InvalidParameterError
-from neighboragg.persistence import Savable
-
-__all__ = ["ImageFeatures"]
+from neighboragg._core.packages import import_extra
+from neighboragg._core.types import FloatArray
+from neighboragg.exceptions import InvalidInputError
 
 
-class ImageFeatures(Savable, TransformerMixin, BaseEstimator):
-    """Pictures to vectors for neighbor search, by an encoder of your own or a small fixed descriptor.
+def pillow(module: str = "Image") -> Any:
+    """A module of Pillow, or an error that says how to install it."""
+    return import_extra(f"PIL.{module}", extra="images", purpose="Opening pictures")
+
+
+def pillow_version() -> str:
+    """The version of Pillow, whose decoders may differ between versions."""
+    return str(import_extra("PIL", extra="images", purpose="Opening pictures").__version__)
+
+
+def is_picture(value: Any) -> bool:
+    """Whether a value is a picture in memory: a PIL image, or an array with rows, columns and perhaps colors."""
+    return hasattr(value, "tobytes") and (hasattr(value, "convert") or getattr(value, "ndim", 0) in (2, 3))
+
+
+def open_picture(source: Any, root: str | os.PathLike[str] | None = None) -> Any:
+    """Open a picture.
 
     Parameters
     ----------
-    encoder : callable, default=None
-        Takes a list of PIL images in RGB and returns an array of shape (n, d). None takes
-        :func:`~neighboragg.encoders.describe_pictures`, which needs no download and is weak: it sees outlines and
-        colors, not what they show.
+    source : path-like, PIL.Image.Image or ndarray of shape (height, width) or (height, width, 3 or 4)
+        Arrays hold bytes (uint8), or fractions between 0 and 1.
     root : path-like, default=None
-        Folder that relative paths belong to.
-    cache : bool or path-like, default=False
-        Where to keep vectors between runs, by the bytes of the files and the identity of the encoder; True takes the
-        usual folder of :class:`~neighboragg.encoders.VectorCache`.
-    batch_size : int, default=64
-        Pictures that the encoder gets at once, at most.
+        Folder that a relative path belongs to.
 
-    See Also
-    --------
-    neighboragg.encoders.encode_images : The same as a function, which can go on without unreadable pictures.
-
-    Notes
-    -----
-    Nothing is learned in :meth:`fit`. A picture that cannot be read is an error that names it.
+    Returns
+    -------
+    picture : PIL.Image.Image
+        In mode RGB, upright (as its EXIF data says), on white where it is transparent. Of an animation, the first
+        picture; of 16 bits, the upper eight.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.datasets import load_digits
-    >>> from neighboragg import find_mislabeled
-    >>> from neighboragg.features import ImageFeatures
-    >>> digits = load_digits()
-    >>> pictures, y = (digits.images[:300] * 15).astype(np.uint8), digits.target[:300].copy()
-    >>> y[7] = 1
-    >>> result = find_mislabeled(pictures, y, features=ImageFeatures(), flag=1)
-    >>> np.flatnonzero(result.mask).tolist(), result.suggested[result.mask].tolist()
-    ([7], [7])
+    >>> from neighboragg.features import open_picture
+    >>> open_picture(np.full((4, 6), 128, dtype=np.uint8)).getpixel((0, 0))
+    (128, 128, 128)
     """
+    return decode_picture(content_of(source, root)[1])
 
-    def __init__(
-        self, *, encoder: Any = None, root: Any = None, cache: Any = False, batch_size: int = 64
-    ) -> None:
-        self.encoder = encoder
-        self.root = root
-        self.cache = cache
-        self.batch_size = batch_size
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Do nothing; there is nothing to learn.
+def content_of(source: Any, root: str | os.PathLike[str] | None) -> tuple[bytes, Any]:
+    """Digest of what a picture holds, and the picture as bytes of a file or as a PIL image."""
+    if is_picture(source):
+        image = source if hasattr(source, "convert") else _from_array(source)
+        head = f"{image.mode} {image.size} {sorted(image.getexif().items())!r} {image.info.get('transparency')!r}"
+        palette = image.palette.tobytes() if image.mode == "P" and image.palette is not None else b""
+        return hashlib.sha256(b"\0".join([head.encode(), palette, image.tobytes()])).digest(), image
+    if not isinstance(source, str | os.PathLike):
+        raise InvalidInputError(
+            f"A picture is the path of a file, a PIL image or an array. Got {type(source).__name__} instead."
+        )
+    raw = (Path(source) if root is None else Path(root) / source).read_bytes()
+    return hashlib.sha256(raw).digest(), raw
 
-        Parameters
-        ----------
-        X : sequence of path-like, PIL.Image.Image or ndarray
-        y : ignored
 
-        Returns
-        -------
-        self : ImageFeatures
-        """
-        return self
+def decode_picture(content: Any) -> Any:
+    """The picture in RGB that bytes of a file or a PIL image hold."""
+    image = pillow().open(io.BytesIO(content)) if isinstance(content, bytes) else content
+    image = pillow("ImageOps").exif_transpose(image)
+    if image.mode.startswith(("I", "F")):
+        return _eight_bits(image).convert("RGB")
+    if image.has_transparency_data:
+        colors = image.convert("RGBA")
+        white = pillow().new("RGBA", colors.size, "white")
+        return pillow().alpha_composite(white, colors).convert("RGB")
+    return image.convert("RGB")
 
-    def transform(self, X: Any) -> FloatArray:
-        """Vectors of pictures.
 
-        Parameters
-        ----------
-        X : sequence of path-like, PIL.Image.Image or ndarray
-            Paths, PIL images, or arrays of shape (height, width) or (height, width, 3 or 4); also an array of shape
-            (n, height, width) or (n, height, width, 3 or 4).
+def _eight_bits(image: Any) -> Any:
+    """Deep grays as bytes: Pillow's own conversion would cut all above 255 to white."""
+    values = np.asarray(image).astype(np.float64)
+    if image.mode.startswith("F"):
+        low, reach = values.min(), np.ptp(values)
+        values = (values - low) / (reach or 1.0) * 255.0
+    elif values.max(initial=0) > 255:
+        values = values / 256.0
+    return pillow().fromarray(np.clip(values, 0, 255).astype(np.uint8))
 
-        Returns
-        -------
-        vectors : ndarray of shape (n, d)
-        """
-        if isinstance(self.encoder, str):
-            # A saved model must not be able to name code to run.
-            raise InvalidParameterError(
-                "The 'encoder' parameter of ImageFeatures must be a callable or None. "
-                f"Got {self.encoder!r} instead.\nHint: import it, and pass the callable itself."
-            )
-        return encode_images(
-            X, self.encoder, root=self.root, cache=self.cache, batch_size=self.batch_size
-        ).vectors
 
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that it needs no fit."""
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = False
-        return tags
+def _from_array(array: Any) -> Any:
+    values = np.asarray(array)
+    if values.ndim == 3 and values.shape[2] == 1:
+        values = values[:, :, 0]
+    good_shape = values.ndim == 2 or (values.ndim == 3 and values.shape[2] in (3, 4))
+    if values.dtype.kind == "f" and values.size and values.min() >= 0 and values.max() <= 1:
+        values = np.round(255 * values).astype(np.uint8)
+    if not good_shape or not values.size or values.dtype != np.uint8:
+        seen = f"shape {values.shape} of type {values.dtype}"
+        if values.dtype.kind == "f" and values.size:
+            seen += f" with values from {values.min():g} to {values.max():g}"
+        raise InvalidInputError(
+            "A picture given as an array has the shape (height, width) or (height, width, 3 or 4) and holds bytes "
+            f"(uint8) or fractions between 0 and 1. Got {seen}.\n"
+            "Hint: colors come last; bring the values to 0 … 255 and call .astype(numpy.uint8)."
+        )
+    return pillow().fromarray(np.ascontiguousarray(values))
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Always: there is nothing to learn."""
-        return True
+
+#: What the descriptor is called in the cache; another number means other vectors.
+DESCRIPTOR = "neighboragg.features:describe_pictures 1"
+
+SIDE = 32
+CELLS, DIRECTIONS = 4, 9
+COARSE_SIDE = 8
+LEVELS = 4
+# Where there is no edge at all, directions are noise.
+FAINT = 0.1
+
+
+def describe_pictures(pictures: Sequence[Any]) -> FloatArray:
+    """Describe pictures by directions of edges, colors and a coarse copy; no network, nothing learned.
+
+    It tells garments, digits or scenes apart by outline and color, and knows nothing of what they show. An encoder
+    that was trained on pictures usually sees more.
+
+    Parameters
+    ----------
+    pictures : sequence of PIL.Image.Image
+        In mode RGB, as :func:`open_picture` gives them.
+
+    Returns
+    -------
+    vectors : ndarray of float32 of shape (n, 580)
+        Each of the three parts has about unit length: 324 numbers of histograms of gradients in 32 × 32 pixels (4 × 4
+        cells, 9 directions, normalized in blocks of 2 × 2), 64 of a joint histogram of colors, 192 of a copy of 8 × 8
+        pixels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neighboragg.features import describe_pictures, open_picture
+    >>> white, black = (open_picture(np.full((9, 9), gray, dtype=np.uint8)) for gray in (255, 0))
+    >>> describe_pictures([white, black]).shape
+    (2, 580)
+    """
+    if not len(pictures):
+        return np.empty((0, (CELLS - 1) ** 2 * 4 * DIRECTIONS + LEVELS**3 + 3 * COARSE_SIDE**2), np.float32)
+    pixels = _pixels(pictures, SIDE)
+    coarse = _pixels(pictures, COARSE_SIDE).reshape(len(pictures), -1)
+    parts = [
+        _edges(pixels.mean(axis=3)) / (CELLS - 1),
+        _colors(pixels),
+        (coarse - 0.5) * 2 / np.sqrt(coarse.shape[1]),
+    ]
+    return np.hstack(parts).astype(np.float32)
+
+
+def _pixels(pictures: Sequence[Any], side: int) -> FloatArray:
+    """Pictures brought to one size, as numbers between 0 and 1, shape (n, side, side, 3)."""
+    bilinear = pillow().Resampling.BILINEAR
+    return np.stack([np.asarray(picture.resize((side, side), bilinear)) for picture in pictures]) / 255.0
+
+
+def _edges(gray: FloatArray) -> FloatArray:
+    """Histograms of the directions of gradients, shape (n, 324)."""
+    padded = np.pad(gray, ((0, 0), (1, 1), (1, 1)), mode="edge")
+    down = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
+    right = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
+    strength = np.hypot(down, right)
+    # A direction counts for the two bins beside it; opposite ones are the same.
+    place = np.mod(np.arctan2(down, right), np.pi) / np.pi * DIRECTIONS
+    lower = np.floor(place).astype(int)
+    share = place - lower
+    bins = np.arange(DIRECTIONS)
+    votes = ((lower % DIRECTIONS)[..., None] == bins) * ((1 - share) * strength)[..., None]
+    votes += (((lower + 1) % DIRECTIONS)[..., None] == bins) * (share * strength)[..., None]
+    # A pixel counts for the two cells beside it in each direction, too, so that small shifts change little.
+    centers = (np.arange(SIDE) + 0.5) * CELLS / SIDE - 0.5
+    near = np.maximum(0.0, 1.0 - np.abs(centers[:, None] - np.arange(CELLS)))
+    cells = np.einsum("nijd,ia,jb->nabd", votes, near, near, optimize=["einsum_path", (0, 1), (0, 1)])
+    blocks = np.concatenate(
+        [cells[:, :-1, :-1], cells[:, :-1, 1:], cells[:, 1:, :-1], cells[:, 1:, 1:]], axis=3
+    )
+    blocks /= np.sqrt((blocks**2).sum(axis=3, keepdims=True) + FAINT**2)
+    return blocks.reshape(len(gray), -1)
+
+
+def _colors(pixels: FloatArray) -> FloatArray:
+    """Square roots of the shares of colors, shape (n, 64); their distance is Hellinger's."""
+    levels = np.minimum((pixels * LEVELS).astype(int), LEVELS - 1)
+    codes = (levels @ np.array([LEVELS**2, LEVELS, 1])).reshape(len(pixels), -1)
+    counts = np.stack([np.bincount(row, minlength=LEVELS**3) for row in codes])
+    return np.sqrt(counts / codes.shape[1])

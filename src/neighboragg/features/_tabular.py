@@ -8,15 +8,19 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import TruncatedSVD
 
-from neighboragg._typing import Array, FloatArray, IntArray
-from neighboragg._validation import check_fitted, check_integer
+from neighboragg._core.checks import check_fitted, check_integer
+from neighboragg._core.types import Array, FloatArray, IntArray
+from neighboragg._store.objects import Savable
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.features._columns import as_numbers, as_strings, column_kind, is_texts, read_columns
-from neighboragg.features._taming import TamedScores
-from neighboragg.features._texts import TextVectors
-from neighboragg.persistence import Savable
-
-__all__ = ["RowVectors", "TabularFeatures"]
+from neighboragg.features._columns import (
+    TextVectors,
+    as_numbers,
+    as_strings,
+    column_kind,
+    is_texts,
+    read_columns,
+)
+from neighboragg.features._quantiles import TamedScores
 
 MOST_CATEGORIES = 100
 # A mismatch changes two of the columns of a one-hot block: together they weigh like one standard deviation.

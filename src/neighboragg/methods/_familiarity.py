@@ -6,10 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from neighboragg._typing import BoolArray, FloatArray, IntArray
-from neighboragg.persistence import Stored, require
-
-__all__ = ["Familiarity", "compared_classes", "strangeness"]
+from neighboragg._core.types import BoolArray, FloatArray, IntArray
+from neighboragg._store.objects import Stored, require
 
 N_NEAREST = 5
 # A predicted class with this many rows, the one in question included, is compared with its own rows only: as many as

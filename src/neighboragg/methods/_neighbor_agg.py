@@ -1,34 +1,224 @@
-"""NeighborAgg: trust from class-wise neighbors and the classifier's probabilities."""
+"""NeighborAgg: the classifier's probabilities and class-wise neighbors, combined by a learned aggregator."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from neighboragg._progress import announce
-from neighboragg._threads import ONE_THREAD
-from neighboragg._typing import ArrayLike, FloatArray, IntArray
-from neighboragg._validation import check_choice, check_fitted, check_integer
-from neighboragg._views import columns_of
-from neighboragg.aggregators import Aggregator, Evidence, NetworkAggregator, Opinion, PoolAggregator
-from neighboragg.exceptions import InvalidParameterError
-from neighboragg.methods._base import FitData
+from neighboragg._core.checks import check_choice, check_fitted, check_integer, check_labels, check_proba
+from neighboragg._core.progress import announce
+from neighboragg._core.threads import ONE_THREAD
+from neighboragg._core.types import ArrayLike, FloatArray, IntArray
+from neighboragg._core.views import FEATURES, columns_of, learned, stack_views, view_of
+from neighboragg._pool.evidence import Evidence, FitData, Opinion
+from neighboragg._pool.network import NetworkAggregator
+from neighboragg._pool.opinions import EFFORTS, fit_second_opinion, learns_a_map, resolve_opinions
+from neighboragg._pool.pool import Aggregator, PoolAggregator
+from neighboragg._pool.row_weights import sample_weights
+from neighboragg._store.objects import require
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods._explanation import Explanation
 from neighboragg.methods._familiarity import Familiarity, strangeness
-from neighboragg.methods._reference_search import ReferenceSearch
-from neighboragg.methods._sample_weights import sample_weights
-from neighboragg.methods._second_opinions import (
-    EFFORTS,
-    fit_second_opinion,
-    learns_a_map,
-    resolve_opinions,
+from neighboragg.methods._method import TrustMethod
+from neighboragg.search import (
+    Blocks,
+    ChainedBlocks,
+    ClasswiseNeighbors,
+    LinearBlocks,
+    Sample,
+    StreamedNeighbors,
+    as_blocks,
+    gather,
+    learn_metric,
+    map_rows,
+    sample_of,
+    stream_rows,
 )
-from neighboragg.neighbors import learn_metric
-from neighboragg.persistence import require
 
-__all__ = ["NeighborAgg"]
+GATHERED_ROWS = 4096
+
+
+class ReferenceSearch(TrustMethod):
+    """The half of NeighborAgg that has reference rows and finds neighbors among them."""
+
+    metric: str
+    memory: int | str | None
+    n_jobs: int | None
+    device: Any
+    algorithm: str
+    recall: float
+    random_state: Any
+    aggregator_: Aggregator
+    components_: dict[str, FloatArray]
+    indexes_: dict[str, Any]
+    reference_: IntArray
+    views_: dict[str, int]
+    sample_: Sample | None = None
+
+    def training_sample(self, y: ArrayLike) -> IntArray:
+        """Which training rows the learned parts are shown where rows are read in blocks, `memory` being given.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Labels of all training rows.
+
+        Returns
+        -------
+        rows : ndarray of int
+            Positions, ascending. If there are no validation rows, `fit` takes the out-of-fold probabilities of these
+            instead of those of all rows.
+        """
+        codes = np.unique(check_labels(y, "y", type(self).__name__), return_inverse=True)[1]
+        return sample_of(codes, self.random_state).rows
+
+    def _check_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+        proba_val: ArrayLike,
+        classes: ArrayLike | None,
+    ) -> FitData:
+        self.sample_ = None
+        if self.memory is None:
+            return super()._check_fit(X, y, X_val, y_val, proba_val, classes)
+        owner = type(self).__name__
+        if self.device is not None:
+            raise InvalidParameterError(
+                f"The 'device' parameter of {owner} is for reference rows in memory, so not with `memory`. "
+                f"Got {self.device!r}.\nHint: leave one of the two out."
+            )
+        if self.algorithm != "exact":
+            raise InvalidParameterError(
+                f"The 'algorithm' parameter of {owner} is for reference rows in memory, so not with `memory`, whose "
+                f"search is exact. Got {self.algorithm!r}.\nHint: leave one of the two out."
+            )
+        if isinstance(X, Mapping):
+            raise InvalidInputError(
+                f"Several views of rows are kept in memory by {owner}, so not with `memory`."
+            )
+        streamed = stream_rows(X, y, classes, self.random_state, owner)
+        rows = streamed.sample.rows
+        if X_val is None and y_val is None and np.shape(proba_val)[:1] != rows.shape:
+            proba_val = check_proba(
+                proba_val, "proba_val", owner, n_classes=len(streamed.classes), n_rows=len(streamed.codes)
+            )[rows]
+        sampled = gather(streamed.blocks, rows, GATHERED_ROWS)
+        self.sample_ = streamed.sample
+        data = super()._check_fit(
+            sampled, streamed.classes[streamed.codes[rows]], X_val, y_val, proba_val, streamed.classes
+        )
+        return replace(data, streamed=streamed)
+
+    def _check_vectors(self, X: Any, name: str, *, n_features: int | None = None) -> FloatArray:
+        if not isinstance(X, Mapping):
+            rows = super()._check_vectors(X, name, n_features=n_features)
+            if n_features is None:
+                self.views_ = {FEATURES: rows.shape[1]}
+            return rows
+        owner = type(self).__name__
+        if n_features is None:
+            rows, self.views_ = stack_views(X, name, owner)
+            return rows
+        # In the order of fit, whatever the order of the mapping.
+        given = {view: X[view] for view in self.views_ if view in X}
+        rows, widths = stack_views(given if len(given) == len(X) else X, name, owner)
+        if widths != self.views_ or len(given) != len(X):
+            raise InvalidInputError(
+                f"{name} passed to {owner} has the views {widths}, but fit had {self.views_} (with the number of "
+                "features of each).\nHint: pass the same views."
+            )
+        return rows
+
+    def _index_reference(self, data: FitData, k: int) -> IntArray:
+        """Index the reference rows in every metric; return the reference id of each validation row, or -1."""
+        X: Any
+        if data.streamed is None:
+            X, codes, ids = data.X, data.codes, np.arange(len(data.X))
+        else:
+            X, codes, ids = data.streamed.blocks, data.streamed.codes, data.streamed.sample.rows
+        n_train, n_val = len(codes), len(data.X_val)
+        own = np.full(n_val, -1)
+        if data.shared:
+            own = ids
+        elif self.aggregator_.indexes_validation:
+            X = _followed_by(X, data.X_val)
+            codes = np.concatenate([codes, data.codes_val])
+            own = n_train + np.arange(n_val)
+        self.reference_ = np.arange(len(codes))
+        names = [
+            name
+            for view in self.views_
+            for name in (view, *([learned(view)] if view in self.components_ else []))
+        ]
+        classes = np.arange(data.n_classes)
+        self.indexes_ = {
+            name: self._index_for(name, k).fit(self._mapped(name, X), codes, classes=classes)
+            for name in names
+        }
+        return own
+
+    def _index_for(self, name: str, k: int) -> Any:
+        metric = self.metric if name in self.views_ else "euclidean"
+        if self.memory is None:
+            return ClasswiseNeighbors(
+                k,
+                metric=metric,
+                n_jobs=self.n_jobs,
+                device=self.device,
+                algorithm=self.algorithm,
+                recall=self.recall,
+            )
+        return StreamedNeighbors(k, metric=metric, memory=self.memory, n_jobs=self.n_jobs)
+
+    def _mapped(self, name: str, X: Any) -> Any:
+        """Rows in the metric of an index."""
+        view = name if name in self.views_ else view_of(name)
+        rows = X if len(self.views_) == 1 else X[:, columns_of(self.views_)[view]]
+        if name == view:
+            return rows
+        components = self.components_[view]
+        return LinearBlocks(rows, components) if isinstance(rows, Blocks) else map_rows(rows, components)
+
+    def _leading(self) -> tuple[str, ...]:
+        """The metric of each view that is expected to be best: the learned one, where there is one."""
+        return tuple(learned(view) if view in self.components_ else view for view in self.views_)
+
+    def _parts(self, n: int, n_elements: int) -> Iterator[slice]:
+        """Consecutive slices of as many rows as have so many distances."""
+        per_row = sum(index.n_neighbors for index in self.indexes_.values()) * len(self.classes_)
+        step = max(1, n_elements // per_row)
+        return (slice(start, start + step) for start in range(0, n, step))
+
+    def _search(self, X: FloatArray, exclude: IntArray | None) -> dict[str, FloatArray]:
+        return {
+            name: index.kneighbors(self._mapped(name, X), exclude=exclude)[0]
+            for name, index in self.indexes_.items()
+        }
+
+    def _reference_ids(self, positions: IntArray | None) -> IntArray | None:
+        """Ids in the indexes of rows given by their position in fit; None if none of them is indexed."""
+        if positions is None or (positions < 0).all():
+            return None
+        ids = np.full(int(max(self.reference_.max(), positions.max())) + 1, -1)
+        ids[self.reference_] = np.arange(len(self.reference_))
+        return np.where(positions < 0, -1, ids[positions])
+
+    def _seen(self, positions: IntArray | None) -> IntArray | None:
+        """Positions in the rows of fit as those in what the second opinions were fitted on."""
+        return positions if positions is None or self.sample_ is None else self.sample_.places(positions)
+
+
+def _followed_by(rows: Any, more: FloatArray) -> Any:
+    return (
+        ChainedBlocks([rows, as_blocks(more)]) if isinstance(rows, Blocks) else np.concatenate([rows, more])
+    )
+
 
 AGGREGATORS: dict[str, type[Aggregator]] = {"network": NetworkAggregator, "pool": PoolAggregator}
 # Class-wise distances held at a time while scoring: 2**23 values, 64 MB.
@@ -63,7 +253,7 @@ class NeighborAgg(ReferenceSearch):
         Distance in the feature space.
     memory : int or str, default=None
         Memory that a search may take, such as "2 GB", where reference rows do not fit in it. `X` of fit may then be
-        anything that :func:`neighboragg.neighbors.as_blocks` takes, and is read in blocks. What is learned, the metric
+        an array, a memory map or Parquet files, and is read in blocks. What is learned, the metric
         and second opinions, is learned from at most 50,000 of its rows, drawn at random, and some more of rare classes;
         with no more rows than that, the result is that of None, which keeps all rows in memory.
     n_jobs : int, default=None
@@ -71,7 +261,7 @@ class NeighborAgg(ReferenceSearch):
     device : str or torch.device, default=None
         Where candidates for neighbors are looked for, such as "cuda" or "mps"; needs PyTorch. The bits are the same.
     algorithm : {"exact", "hnsw", "ivf", "auto"}, default="exact"
-        How neighbors are searched for, as in :class:`neighboragg.neighbors.ClasswiseNeighbors`. All but "exact" need
+        How neighbors are searched for, as in :class:`neighboragg.search.ClasswiseNeighbors`. All but "exact" need
         faiss, may miss some, and pay for classes of 100,000 rows and more.
     recall : float, default=0.99
         Share of the neighbors that an approximate search must find in every class; the indexes in `indexes_` say by

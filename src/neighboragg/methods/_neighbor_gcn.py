@@ -5,13 +5,12 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import log_softmax, softmax
 
-from neighboragg._typing import FloatArray, IntArray
-from neighboragg._validation import check_choice, check_integer, check_real
-from neighboragg.aggregators import laplacian_similarity, nearest_distance
-from neighboragg.methods._base import FitData, TrustMethod
-from neighboragg.neighbors import ClasswiseNeighbors
-
-__all__ = ["NeighborGCN"]
+from neighboragg._core.checks import check_choice, check_integer, check_real
+from neighboragg._core.types import FloatArray, IntArray
+from neighboragg._pool.evidence import FitData, laplacian_similarity
+from neighboragg._pool.experts import nearest_distance
+from neighboragg.methods._method import TrustMethod
+from neighboragg.search import ClasswiseNeighbors
 
 N_FOLDS = 5
 # Edges of the graph searched at a time while scoring.

@@ -5,19 +5,16 @@ a score that is higher for predictions to be trusted more. Rows with equal trust
 so no metric depends on the order of the rows.
 """
 
-from neighboragg._public import publish as _publish
-from neighboragg.metrics._areas import augrc, aurc, excess_aurc
-from neighboragg.metrics._band import RiskCoverageBand, risk_coverage_band
-from neighboragg.metrics._bootstrap import Interval, bootstrap_difference, bootstrap_interval
-from neighboragg.metrics._calibration import (
-    ReliabilityCurve,
-    brier_score,
-    expected_calibration_error,
-    reliability_curve,
-)
+from neighboragg._core.packages import publish as _publish
+from neighboragg.metrics._bootstrap import Interval as Interval
+from neighboragg.metrics._bootstrap import bootstrap_difference, bootstrap_interval
+from neighboragg.metrics._calibration import expected_calibration_error, reliability_curve
+from neighboragg.metrics._displays import ReliabilityDisplay, RiskCoverageDisplay
+from neighboragg.metrics._displays import axes_for as axes_for
 from neighboragg.metrics._ranking import auroc, average_precision_error, average_precision_success, fpr_at_tpr
 from neighboragg.metrics._selective import (
-    RiskCoverageCurve,
+    augrc,
+    aurc,
     coverage_at_risk,
     risk_at_coverage,
     risk_coverage_curve,
@@ -25,10 +22,8 @@ from neighboragg.metrics._selective import (
 from neighboragg.metrics._summary import trust_metrics
 
 __all__ = [
-    "Interval",
-    "ReliabilityCurve",
-    "RiskCoverageBand",
-    "RiskCoverageCurve",
+    "ReliabilityDisplay",
+    "RiskCoverageDisplay",
     "augrc",
     "aurc",
     "auroc",
@@ -36,14 +31,11 @@ __all__ = [
     "average_precision_success",
     "bootstrap_difference",
     "bootstrap_interval",
-    "brier_score",
     "coverage_at_risk",
-    "excess_aurc",
     "expected_calibration_error",
     "fpr_at_tpr",
     "reliability_curve",
     "risk_at_coverage",
-    "risk_coverage_band",
     "risk_coverage_curve",
     "trust_metrics",
 ]

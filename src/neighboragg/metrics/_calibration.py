@@ -5,19 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from neighboragg._outcomes import check_outcomes
-from neighboragg._typing import ArrayLike
-from neighboragg._validation import check_choice, check_integer
-from neighboragg.metrics._groups import TieGroups, group_ties
-
-__all__ = [
-    "ReliabilityCurve",
-    "brier_score",
-    "expected_calibration_error",
-    "grouped_brier_score",
-    "grouped_calibration_error",
-    "reliability_curve",
-]
+from neighboragg._core.checks import check_choice, check_integer, check_outcomes
+from neighboragg._core.types import ArrayLike
+from neighboragg.metrics._ranking import TieGroups, group_ties
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,21 +2,23 @@
 
 import math
 
-from neighboragg._outcomes import check_outcomes
-from neighboragg._typing import ArrayLike
-from neighboragg.metrics._areas import grouped_augrc, grouped_aurc, grouped_excess_aurc
+from neighboragg._core.checks import check_outcomes
+from neighboragg._core.types import ArrayLike
 from neighboragg.metrics._calibration import grouped_brier_score, grouped_calibration_error
-from neighboragg.metrics._groups import group_ties
 from neighboragg.metrics._ranking import (
+    group_ties,
     grouped_auroc,
     grouped_average_precision_error,
     grouped_average_precision_success,
     grouped_fpr_at_tpr,
+    warn_undefined,
 )
-from neighboragg.metrics._selective import grouped_coverage_at_risk
-from neighboragg.metrics._undefined import warn_undefined
-
-__all__ = ["trust_metrics"]
+from neighboragg.metrics._selective import (
+    grouped_augrc,
+    grouped_aurc,
+    grouped_coverage_at_risk,
+    grouped_excess_aurc,
+)
 
 
 def trust_metrics(correct: ArrayLike, trust: ArrayLike) -> dict[str, float]:

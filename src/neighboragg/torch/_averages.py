@@ -9,16 +9,14 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
-from neighboragg._progress import announce, expect, step
-from neighboragg._typing import FloatArray
-from neighboragg._validation import check_integer
+from neighboragg._core.checks import check_integer
+from neighboragg._core.progress import announce, expect, step
+from neighboragg._core.types import FloatArray
+from neighboragg._pool.evidence import FitData
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.methods import FitData, TrustMethod
-from neighboragg.torch._batches import batches
+from neighboragg.methods import TrustMethod
 from neighboragg.torch._embed import Runner
-from neighboragg.torch._outputs import to_proba
-
-__all__ = ["DeepEnsemble", "MCDropout"]
+from neighboragg.torch._network import batches, to_proba
 
 DROPOUTS = (
     torch.nn.Dropout,

@@ -7,14 +7,11 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from neighboragg._typing import Array, FloatArray
-from neighboragg._validation import check_labels
+from neighboragg._core.checks import check_labels
+from neighboragg._core.types import Array, FloatArray
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.torch._batches import refuse_shuffled
 from neighboragg.torch._embed import Embedded, run_network
-from neighboragg.torch._outputs import to_proba
-
-__all__ = ["TorchClassifier"]
+from neighboragg.torch._network import refuse_shuffled, to_proba
 
 # Pictures of earlier layers are averaged over squares to this many numbers.
 MAX_DIMENSIONS = 2048

@@ -8,14 +8,13 @@ import torch
 from scipy.special import expit, softmax
 from sklearn.utils import check_random_state
 
-from neighboragg._progress import announce, expect, step
-from neighboragg._typing import BoolArray, FloatArray
-from neighboragg._validation import check_integer, check_real
+from neighboragg._core.checks import check_integer, check_real
+from neighboragg._core.progress import announce, expect, step
+from neighboragg._core.types import BoolArray, FloatArray
+from neighboragg._pool.evidence import FitData
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.methods import FitData, LogitMethod, spread_trust
+from neighboragg.methods import LogitMethod, spread_trust
 from neighboragg.metrics import average_precision_error
-
-__all__ = ["ConfidNet"]
 
 BATCH_ROWS = 128
 # An input beyond this many standard deviations says no more than one there.
@@ -54,7 +53,7 @@ class ConfidNet(LogitMethod):
 
     Notes
     -----
-    Vectors are logits followed by the embedding (see :class:`~neighboragg.methods.LogitMethod`). As in the paper, the
+    Vectors are logits followed by the embedding. As in the paper, the
     head sees the embedding alone and learns, by mean squared error, the probability that the network gives to the
     true class of its own *training* rows; of the epochs, that which finds errors among the validation rows with the
     highest average precision is kept (that with the least squared error, where none or all are wrong). Embeddings are

@@ -1,0 +1,1 @@
+"""The evidence: the paper's tables and ours, speed, guarantees. Run as ``python -m benchmarks``."""

@@ -1,0 +1,16 @@
+"""The paper's Table 2: networks trained on pictures, and every trust method on them."""
+
+from benchmarks.images._networks import ARCHITECTURES
+from benchmarks.images._pictures import load_pictures
+from benchmarks.images._study import IMAGE_METHODS, TABLE2_SETS, table2
+from benchmarks.images._training import Training, train_network
+
+__all__ = [
+    "ARCHITECTURES",
+    "IMAGE_METHODS",
+    "TABLE2_SETS",
+    "Training",
+    "load_pictures",
+    "table2",
+    "train_network",
+]

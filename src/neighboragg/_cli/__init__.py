@@ -1,0 +1,27 @@
+"""The `neighboragg` command: one file a subcommand."""
+
+import sys
+
+from neighboragg._core.packages import import_extra
+from neighboragg.exceptions import MissingExtraError, NeighborAggError
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        for package in ("typer", "rich", "matplotlib"):
+            import_extra(package, extra="cli", purpose="The neighboragg command")
+    except MissingExtraError as error:
+        sys.exit(str(error))
+    try:
+        from neighboragg._cli.app import app
+
+        app()
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted.\n")
+        sys.exit(130)
+    except NeighborAggError as error:
+        sys.exit(f"Error: {error}")
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        sys.exit(f"Error: {error.strerror or error}{where}.")

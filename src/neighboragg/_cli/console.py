@@ -1,0 +1,85 @@
+"""Options, progress bar and warnings shared by all commands."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from neighboragg.exceptions import TrustWarning
+
+LabelColumn = Annotated[
+    str | None, typer.Option(help="Name of the label column; a folder of pictures has none.")
+]
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache",
+        help="Folder to keep vectors of texts and pictures in; ~/.cache/neighboragg/vectors if not given.",
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option("--sep", help="Delimiter of a CSV file, e.g. ';' or tab; found out if not given."),
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="Encoding of a text file, e.g. cp1252 or latin-1; UTF-8 if not given.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing output files.")]
+
+
+def names_of(listed: str) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in listed.split(",") if name.strip()]
+
+
+@contextmanager
+def progress_bar(console: Console) -> Iterator[Callable[[str, int, int], None]]:
+    """Show progress on a terminal while the block runs, and nothing afterwards.
+
+    Parameters
+    ----------
+    console : Console
+
+    Yields
+    ------
+    progress : callable
+        Takes the stage, how many steps are done, and how many there are.
+    """
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("Starting", total=None)
+        yield lambda stage, done, total: bar.update(
+            task, description=stage, completed=done, total=total or None
+        )
+
+
+@contextmanager
+def warnings_printed(console: Console) -> Iterator[None]:
+    """Print the warnings of the block when it has ended well, each once; enter it before a progress bar."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TrustWarning)
+        yield
+    for said in dict.fromkeys(str(warning.message) for warning in caught):
+        console.print(f"Warning: {said}", style="bold yellow", soft_wrap=True, markup=False)
+
+
+@contextmanager
+def cells_bar(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """A bar for a known number of cells, as a function of those done and all."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
+        bar = progress.add_task("cells", total=None)
+        yield lambda done, total: progress.update(bar, completed=done, total=total)

@@ -1,0 +1,1 @@
+"""What every room may use: types, checks, inputs, files, threads, progress."""

@@ -1,0 +1,96 @@
+"""Threads of ours; matrix products and boosting on one thread where more would mostly wait for each other."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from threading import Lock
+
+import threadpoolctl
+from joblib import effective_n_jobs, parallel_config
+
+from neighboragg.exceptions import InvalidParameterError
+
+# Boosting of fewer rows gains nothing from a second thread.
+ROWS_FOR_THREADS = 20_000
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads that an `n_jobs` parameter stands for, whatever the limits on processes."""
+    if n_jobs == 0:
+        raise InvalidParameterError(
+            "The 'n_jobs' parameter must not be 0.\nHint: a number of threads, -1 for one on every core, None for one."
+        )
+    with parallel_config(backend="threading"):
+        return int(effective_n_jobs(n_jobs))
+
+
+@contextmanager
+def boosting_threads(n_rows: int, n_jobs: int | None) -> Iterator[None]:
+    """Bound the threads of scikit-learn's boosting, which has no `n_jobs` and takes every core.
+
+    They spin while they wait for each other: where the cores are busy, a small fit takes many times its CPU time.
+    """
+    most = n_threads(n_jobs) if n_rows >= ROWS_FOR_THREADS else 1
+    libraries = [(library, library.num_threads) for library in _libraries(len(sys.modules), "openmp")]
+    try:
+        for library, before in libraries:
+            library.set_num_threads(min(before, most))
+        yield
+    finally:
+        for library, before in libraries:
+            library.set_num_threads(before)
+
+
+class _OneThread:
+    """Limits matrix products to one thread while anybody is within; threads may enter together, and again."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.n_inside = 0
+        self.before: list[tuple[threadpoolctl.LibController, int]] = []
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.n_inside == 0:
+                found = [(library, library.num_threads) for library in _libraries(len(sys.modules), "blas")]
+                self.before = [(library, threads) for library, threads in found if threads != 1]
+                if self.before:
+                    _set_threads([(library, 1) for library, _ in self.before])
+            self.n_inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.n_inside -= 1
+            # Only the last restores: an earlier one would take another's limit for the original.
+            if self.n_inside == 0 and self.before:
+                _set_threads(self.before)
+
+
+@lru_cache(maxsize=2)
+def _libraries(n_modules: int, user_api: str) -> list[threadpoolctl.LibController]:
+    """The loaded libraries of a kind; looking for them takes longer than a small search.
+
+    A module that was imported since may have brought a library of its own, as faiss does.
+    """
+    return threadpoolctl.ThreadpoolController().select(user_api=user_api).lib_controllers
+
+
+def _set_threads(numbers: list[tuple[threadpoolctl.LibController, int]]) -> None:
+    """Set the threads of each matrix library."""
+    # From threadpoolctl 3.8 on, only the thread that set the limit of OpenBLAS first may change it, and calls by
+    # others do nothing without a word. The lock above is the order that this rule is there to enforce.
+    _disown()
+    for library, number in numbers:
+        library.set_num_threads(number)
+    _disown()
+
+
+def _disown() -> None:
+    """Let any thread set limits; versions of threadpoolctl before 3.8 always do."""
+    disown = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if disown is not None:
+        disown(force=True)
+
+
+ONE_THREAD = _OneThread()

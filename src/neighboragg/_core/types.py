@@ -1,0 +1,18 @@
+"""Type aliases used across the package."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike as ArrayLike
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+    BoolArray = NDArray[np.bool_]
+    FloatArray = NDArray[np.floating[Any]]
+    IntArray = NDArray[np.signedinteger[Any]]
+else:
+    # What help() and inspect.signature show: a name, where the expansions take several hundred characters.
+    ArrayLike = type("ArrayLike", (), {"__module__": "numpy.typing"})
+    Array = BoolArray = FloatArray = IntArray = np.ndarray

@@ -1,0 +1,297 @@
+"""Delimited text: where each record stands, what its label cell says, and edits of that cell alone."""
+
+import csv
+import gzip
+import io
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neighboragg._core.packages import import_extra
+from neighboragg._data.source import Table, blank_to_empty, position_of, unique_names
+from neighboragg._data.text import is_compressed, read_text
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+
+DELIMITERS = (",", ";", "\t", "|")
+SAMPLE_CHARACTERS, SAMPLE_RECORDS = 200_000, 200
+QUOTE = '"'
+
+
+class CsvTable(Table):
+    """Comma-separated values, or with another delimiter; compressed by gzip or not.
+
+    Parameters
+    ----------
+    path : Path
+    label : str or None
+    sep : str or None
+        Delimiter; None finds it out.
+    encoding : str or None
+        None means UTF-8, or what a byte order mark says.
+    """
+
+    suffixes = (".csv", ".tsv", ".txt")
+
+    def __init__(self, path: Path, label: str | None, sep: str | None, encoding: str | None) -> None:
+        self.name, self.label, self.notes = str(path), label, []
+        self._compressed = is_compressed(path)
+        self._source = read_text(path, encoding)
+        if not self._source.text.strip():
+            raise InvalidInputError(f"{path} is empty.")
+        self.sep = sniff_delimiter(self._source.text) if sep is None else check_delimiter(sep)
+        self._map()
+
+    @cached_property
+    def frame(self) -> Any:
+        """The columns beside the label, as pandas reads their values."""
+        pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
+        width = len(self.header) + self._trailing
+        names = [str(j) for j in range(width)]
+        text = io.StringIO(self._source.text[self._header_end :], newline="")
+        frame = pandas.read_csv(
+            text,
+            sep=self.sep,
+            header=None,
+            names=names,
+            index_col=False,
+            low_memory=False,
+            encoding_errors="strict",
+        )
+        if len(frame) != len(self):
+            raise InvalidInputError(
+                f"{self.name} has {len(self):,} records, but pandas reads {len(frame):,}.\n"
+                "Hint: look for stray quotation marks, and remove lines that are no records."
+            )
+        frame = frame.drop(columns=names[len(self.header) :])
+        frame.columns = unique_names(self.header)
+        if self._place is not None:
+            frame = frame.drop(columns=frame.columns[self._place])
+        return _with_decimal_commas(frame) if self.sep != "," else frame
+
+    def place_of(self, row: int) -> str:
+        """The line of the file on which a row begins, counted from 1."""
+        return f"line {self._lines[row]}"
+
+    def cells_of(self, row: int) -> list[tuple[str, Any]]:
+        """The texts of the cells."""
+        record = self._source.text[int(self._starts[row]) : int(self._ends[row])]
+        spans, _ = field_spans(record, self.sep)
+        return [(name, value) for name, (_, _, value) in zip(self.header, spans, strict=False)]
+
+    def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
+        """The file with new labels in some rows and without some others; every other byte is the same."""
+        gone = {int(row) for row in dropped}
+        edits = [(int(self._starts[row]), int(self._ends[row]), "") for row in gone]
+        for row, text in texts.items():
+            if row not in gone:
+                start, end = self._label_span(row)
+                old = self._source.text[start:end]
+                edits.append((start, end, self._quoted(text, always=old.startswith(QUOTE))))
+        contents = self._source.edited(sorted(edits))
+        return gzip.compress(contents, mtime=0) if self._compressed else contents
+
+    def _map(self) -> None:
+        """Note where every record begins and ends, and collect the texts of the label cells."""
+        lines = _Lines(self._source.text)
+        reader = csv.reader(lines, delimiter=self.sep)
+        starts, ends, texts = [], [], []
+        self._lines: list[int] = []
+        width: int | None = None
+        with _any_field_size():
+            self.header = next((record for record in reader if not _is_blank(record)), [])
+            self._header_end = lines.position
+            self._place = None if self.label is None else position_of(self.label, self.header, self.name)
+            begin, line = lines.position, reader.line_num + 1
+            for record in reader:
+                if not _is_blank(record):
+                    width = self._check_width(record, width, line)
+                    starts.append(begin)
+                    ends.append(lines.position)
+                    self._lines.append(line)
+                    texts.append("" if self._place is None else record[self._place])
+                begin, line = lines.position, reader.line_num + 1
+        if width is None:
+            raise InvalidInputError(f"{self.name} has a header and no rows.")
+        self._starts, self._ends = np.array(starts), np.array(ends)
+        self._check_closed()
+        self._trailing = width - len(self.header)
+        self._texts, self.labels = texts, blank_to_empty(texts)
+
+    def _check_width(self, record: list[str], width: int | None, line: int) -> int:
+        """Raise unless the record has a field for each column; an empty one after the last is let pass."""
+        n = len(self.header)
+        spare = len(record) == n + 1 and not record[-1]
+        if len(record) in (n, width) and (len(record) == n or spare):
+            return len(record)
+        if width is None and spare:
+            return len(record)
+        if width == n + 1 or (width is None and len(record) == n + 1):
+            hint = (
+                "name every column in the header; if the first field of each line is the name of the row, as R "
+                "writes it, the header lacks a name for it (write.table with col.names=NA)."
+            )
+        else:
+            hint = "quote fields that contain the delimiter and fill up short lines, or name the delimiter (--sep)."
+        raise InvalidInputError(
+            f"Line {line} of {self.name} has {len(record)} fields, but the header has {n} (delimiter {self.sep!r})."
+            f"\nHint: {hint}"
+        )
+
+    def _check_closed(self) -> None:
+        """Raise if a quotation mark is never closed: what follows it would be one cell."""
+        start, end = int(self._starts[-1]), int(self._ends[-1])
+        if not field_spans(self._source.text[start:end], self.sep)[1]:
+            raise InvalidInputError(
+                f"A quotation mark in the record that begins in {self.place_of(-1)} of {self.name} is not closed."
+                '\nHint: write a quotation mark inside a field twice ("").'
+            )
+
+    def _label_span(self, row: int) -> tuple[int, int]:
+        start, end = int(self._starts[row]), int(self._ends[row])
+        spans, _ = field_spans(self._source.text[start:end], self.sep)
+        assert self._place is not None  # labels come from a column
+        left, right, value = spans[self._place]
+        if value != self._texts[row]:  # two readers of one record disagree
+            raise InvalidInputError(f"The label in {self.place_of(row)} of {self.name} cannot be located.")
+        return start + left, start + right
+
+    def _quoted(self, text: str, *, always: bool) -> str:
+        if always or any(mark in text for mark in (self.sep, QUOTE, "\r", "\n")):
+            return QUOTE + text.replace(QUOTE, 2 * QUOTE) + QUOTE
+        return text
+
+
+class _Lines:
+    """Lines of a text with their ends, and how far they have been read."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = io.StringIO(text, newline="")
+        self.position = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.position += len(line)
+        return line
+
+
+def field_spans(record: str, sep: str) -> tuple[list[tuple[int, int, str]], bool]:
+    """Start, end and value of each field of one record, and whether all quotation marks are closed.
+
+    The rules are those of :mod:`csv`: a quotation mark opens a quoted field only as its first character, is doubled
+    within, and what follows a closed one up to the delimiter belongs to the field as it stands.
+    """
+    spans: list[tuple[int, int, str]] = []
+    value: list[str] = []
+    start, quoted, i = 0, False, 0
+    while i < len(record):
+        char = record[i]
+        if quoted:
+            if char != QUOTE:
+                value.append(char)
+            elif record[i + 1 : i + 2] == QUOTE:
+                value.append(QUOTE)
+                i += 1
+            else:
+                quoted = False
+        elif char == QUOTE and i == start:
+            quoted = True
+        elif char == sep:
+            spans.append((start, i, "".join(value)))
+            start, value = i + 1, []
+        elif char in "\r\n":
+            break
+        else:
+            value.append(char)
+        i += 1
+    spans.append((start, i, "".join(value)))
+    return spans, not quoted
+
+
+def sniff_delimiter(text: str) -> str:
+    """The delimiter that splits the first records into the same number of fields, and into the most.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    sep : str
+        A comma if nothing splits them.
+    """
+    sample = text[:SAMPLE_CHARACTERS]
+    found = {sep: _regularity(sample, sep, cut=len(text) > len(sample)) for sep in DELIMITERS}
+    # What a space splits is a table only if it splits every line alike.
+    regular, _ = _regularity(sample, " ", cut=len(text) > len(sample))
+    best = max(DELIMITERS, key=lambda sep: found[sep])
+    if found[best] == (0.0, 1) and regular == 1.0:
+        return " "
+    return best
+
+
+def _regularity(sample: str, sep: str, *, cut: bool) -> tuple[float, int]:
+    """Share of the records with as many fields as the header, or one more, and the number of those fields."""
+    widths = []
+    with _any_field_size():
+        for record in csv.reader(io.StringIO(sample, newline=""), delimiter=sep):
+            if not _is_blank(record):
+                widths.append(len(record))
+            if len(widths) == SAMPLE_RECORDS:
+                break
+        else:
+            if cut and len(widths) > 2:
+                del widths[-1]
+    n = widths[0] if widths else 1
+    if n < 2:
+        return 0.0, 1
+    alike = [width in (n, n + 1) for width in widths]
+    return sum(alike) / len(alike), n
+
+
+def check_delimiter(sep: str) -> str:
+    """Return a delimiter of one character; "tab" and a written-out backslash-t are one as well."""
+    sep = {"tab": "\t", "\\t": "\t", "space": " "}.get(sep, sep)
+    if len(sep) != 1 or sep in '"\r\n':
+        raise InvalidParameterError(
+            f"The delimiter must be one character, and no quotation mark or line end. Got {sep!r} instead.\n"
+            "Hint: for example ',', ';', '|' or 'tab'."
+        )
+    return sep
+
+
+def _is_blank(record: list[str]) -> bool:
+    """Whether a line holds nothing, or spaces alone."""
+    return not record or (len(record) == 1 and record[0].isspace())
+
+
+@contextmanager
+def _any_field_size() -> Iterator[None]:
+    """Texts may be longer than what the csv module takes by itself."""
+    before = csv.field_size_limit(sys.maxsize)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _with_decimal_commas(frame: Any) -> Any:
+    """Columns such as ``1,5`` as numbers: where another delimiter is used, the comma often is the decimal point."""
+    for name in frame.columns:
+        column = frame[name]
+        if column.dtype.kind not in "biufM":
+            known = column.dropna().astype(str)
+            if (
+                len(known)
+                and known.str.fullmatch(r"\s*[-+]?\d*,?\d+\s*").all()
+                and known.str.contains(",").any()
+            ):
+                frame[name] = column.astype("str").str.replace(",", ".").astype(float)
+    return frame

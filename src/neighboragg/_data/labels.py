@@ -1,0 +1,93 @@
+"""Whether the values of a label column are classes."""
+
+from collections import defaultdict
+
+import numpy as np
+
+from neighboragg._core.types import Array
+from neighboragg.exceptions import InvalidInputError
+
+# Fewer values than this are classes, however seldom each occurs.
+FEW_CLASSES = 20
+
+
+def check_class_labels(labels: Array, label: str, *, least_rows: int = 2) -> None:
+    """Raise unless the labels look like classes.
+
+    Parameters
+    ----------
+    labels : ndarray of str of shape (n,)
+        Empty where there is none.
+    label : str
+        Name of the column.
+    least_rows : int, default=2
+        Rows with a label that are needed.
+    """
+    known = labels[labels != ""]
+    if len(known) < least_rows:
+        raise InvalidInputError(
+            f"Only {len(known)} rows have a label in {label!r}; at least {least_rows} are needed."
+        )
+    classes, counts = np.unique(known, return_counts=True)
+    n, n_classes, once = len(known), len(classes), int((counts == 1).sum())
+    if n_classes < 2:
+        raise InvalidInputError(f"The label column {label!r} has a single value, {str(classes[0])!r}.")
+    numbers = _as_numbers(classes)
+    if numbers is not None and n_classes > FEW_CLASSES:
+        fractions = bool((numbers != np.floor(numbers)).any())
+        if fractions or 2 * once > n_classes:
+            raise InvalidInputError(
+                f"The label column {label!r} holds numbers with {n_classes:,} different values in {n:,} rows; they "
+                "look like measurements, not classes.\n"
+                "Hint: choose another column, or cut the numbers into a few classes first."
+            )
+    if 2 * n_classes > n and 2 * once > n_classes and n_classes > 3:
+        raise InvalidInputError(
+            f"The label column {label!r} has {n_classes:,} different values in {n:,} rows; it does not look like a "
+            "class.\nHint: choose another column."
+        )
+
+
+def class_order(classes: Array) -> Array:
+    """Class names in the order in which probabilities are expected: numbers by value, all else as text.
+
+    Parameters
+    ----------
+    classes : ndarray of str of shape (n_classes,)
+
+    Returns
+    -------
+    ordered : ndarray of str of shape (n_classes,)
+    """
+    ordered = np.unique(classes)
+    numbers = _as_numbers(ordered)
+    return ordered if numbers is None else ordered[np.argsort(numbers, kind="stable")]
+
+
+def label_notes(labels: Array) -> list[str]:
+    """What looks like one label written in several ways.
+
+    Parameters
+    ----------
+    labels : ndarray of str of shape (n,)
+
+    Returns
+    -------
+    notes : list of str
+    """
+    spellings = defaultdict(list)
+    for text in np.unique(labels[labels != ""]).tolist():
+        spellings[" ".join(text.split()).casefold()].append(text)
+    alike = [" and ".join(map(repr, texts)) for texts in spellings.values() if len(texts) > 1]
+    if not alike:
+        return []
+    return [f"Labels that differ in spaces or capitals alone count as different: {', '.join(alike[:5])}."]
+
+
+def _as_numbers(classes: Array) -> Array | None:
+    """Finite numbers that the texts stand for, if all do."""
+    try:
+        numbers = classes.astype(np.float64)
+    except ValueError:
+        return None
+    return numbers if np.isfinite(numbers).all() else None

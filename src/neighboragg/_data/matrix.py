@@ -1,0 +1,147 @@
+"""Embeddings and probabilities that come beside a table, as arrays or in files."""
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from neighboragg._core.checks import check_proba
+from neighboragg._core.types import Array, FloatArray, IntArray
+from neighboragg._data.labels import class_order
+from neighboragg._data.open import read_table
+from neighboragg.exceptions import InvalidInputError, TrustWarning
+
+# Another order of the columns is suspected if it would agree with this share more of the labels.
+LEAST_GAIN = 0.05
+
+
+def read_matrix(source: Any, n_rows: int, name: str) -> Array:
+    """A matrix with a row for each row of the table.
+
+    Parameters
+    ----------
+    source : path-like or array-like
+        A .npy file, or the matrix itself.
+    n_rows : int
+    name : str
+        What to call it in messages.
+
+    Returns
+    -------
+    matrix : ndarray of shape (n_rows, n_columns)
+    """
+    return _checked_shape(*_loaded(source, name)[::2], n_rows)
+
+
+def read_proba(source: Any, labels: Array, judged: IntArray, classes: Sequence[Any] | None) -> FloatArray:
+    """Probabilities of the judged rows, columns in the sorted order of the labels that occur in them.
+
+    Parameters
+    ----------
+    source : path-like, array-like or DataFrame
+        A .npy file or an array; or with class names a data frame, a table file with a header, or an .npz file
+        with the arrays ``proba`` and ``classes``.
+    labels : ndarray of str of shape (n_rows,)
+    judged : ndarray of int of shape (n,)
+    classes : sequence or None
+        Class of each column, where the source does not name them.
+
+    Returns
+    -------
+    proba : ndarray of shape (n, n_judged_classes)
+    """
+    matrix, named, where = _loaded(source, "proba")
+    matrix = _checked_shape(matrix, where, len(labels))
+    present = np.unique(labels[labels != ""])
+    if classes is not None:
+        named = [str(name) for name in classes]
+    names = class_order(present).tolist() if named is None else named
+    _check_names(names, matrix, where, present, given=named is not None)
+    proba = check_proba(matrix[judged], where, "audit", n_classes=len(names), n_rows=len(judged))
+    places = {name: j for j, name in enumerate(names)}
+    kept = proba[:, [places[name] for name in np.unique(labels[judged]).tolist()]]
+    totals = kept.sum(axis=1, keepdims=True)
+    # A row whose classes are all absent from the table says nothing about those that are present.
+    kept = np.where(totals > 0, kept / np.where(totals > 0, totals, 1.0), 1.0 / kept.shape[1])
+    _warn_if_swapped(kept, labels[judged], where)
+    return kept
+
+
+def _loaded(source: Any, name: str) -> tuple[Array, list[str] | None, str]:
+    """The array, the names of its columns if it has any, and what to call it."""
+    if hasattr(source, "columns") and hasattr(source, "to_numpy"):
+        return source.to_numpy(), [str(column) for column in source.columns], name
+    if not isinstance(source, str | os.PathLike):
+        return np.asarray(source), None, name
+    path = Path(source)
+    if not path.exists():
+        raise InvalidInputError(f"There is no file {path}.")
+    if path.suffix not in (".npy", ".npz"):
+        table = read_table(path)
+        return table.frame.to_numpy(), [str(column) for column in table.frame.columns], str(path)
+    try:
+        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded, None, str(path)
+        with loaded:
+            return loaded["proba"], [str(value) for value in loaded["classes"].tolist()], str(path)
+    except KeyError as error:
+        raise InvalidInputError(
+            f"{path} must hold the arrays 'proba' and 'classes'.\n"
+            "Hint: numpy.savez(path, proba=proba, classes=classifier.classes_)."
+        ) from error
+    except (ValueError, EOFError, OSError) as error:
+        raise InvalidInputError(
+            f"{path} is not a numeric .npy array.\nHint: numpy.save(path, array)."
+        ) from error
+
+
+def _checked_shape(matrix: Array, where: str, n_rows: int) -> Array:
+    if matrix.dtype.kind not in "biuf" or matrix.ndim != 2 or len(matrix) != n_rows:
+        raise InvalidInputError(
+            f"{where} must hold a matrix of numbers with a row for each of the {n_rows} rows of the table. "
+            f"Got shape {matrix.shape} of type {matrix.dtype}."
+        )
+    return matrix
+
+
+def _check_names(names: list[str], matrix: Array, where: str, present: Array, *, given: bool) -> None:
+    shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+    if matrix.shape[1] != len(names):
+        count = f"{len(names)} classes are named" if given else f"there are {len(names)} labels"
+        raise InvalidInputError(
+            f"{where} has {matrix.shape[1]} columns, but {count}: {shown}.\n"
+            "Hint: name the class of each column: --classes, a CSV file with a header, or an .npz file with proba "
+            "and classes."
+        )
+    if len(set(names)) < len(names):
+        raise InvalidInputError(f"{where} has two columns for one class: {shown}.")
+    absent = sorted(set(present.tolist()) - set(names))
+    if absent:
+        raise InvalidInputError(
+            f"{where} has no column for the label {absent[0]!r}; its columns are {shown}.\n"
+            "Hint: classes are named by the text of their labels, as it stands in the table."
+        )
+
+
+def _warn_if_swapped(proba: FloatArray, labels: Array, where: str) -> None:
+    """Warn if the probabilities would agree with many more labels were their columns in another order."""
+    classes, codes = np.unique(labels, return_inverse=True)
+    agreement = np.zeros((len(classes), len(classes)))
+    np.add.at(agreement, (proba.argmax(axis=1), codes), 1.0)
+    columns, best = linear_sum_assignment(-agreement)
+    now, other = np.trace(agreement) / len(codes), agreement[columns, best].sum() / len(codes)
+    if other - now > max(LEAST_GAIN, 3.0 / np.sqrt(len(codes))):
+        moved = [(i, j) for i, j in zip(columns.tolist(), best.tolist(), strict=True) if i != j]
+        pairs = ", ".join(f"{str(classes[i])!r} is {str(classes[j])!r}" for i, j in moved[:5])
+        warnings.warn(
+            f"{where} agrees with {now:.1%} of the labels, but would agree with {other:.1%} if its columns were in "
+            f"another order: the column of {pairs}{', …' if len(moved) > 5 else ''}.\n"
+            "Hint: name the class of each column (--classes, or classes= in Python).",
+            TrustWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,372 @@
+"""Parquet files: which ones are meant, cut into parts, and rows read from them."""
+
+import glob
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
+from itertools import takewhile
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neighboragg._core.packages import import_extra
+from neighboragg.exceptions import InvalidInputError
+
+# Of a column while it is read: without it whole columns of a row group would be in memory.
+BUFFER_NBYTES = 2**20
+
+
+def open_parquet(path: str, filesystem: Any, purpose: str, *, called: str | None = None) -> Any:
+    """Open a file, which must be complete; `called` is its name in messages, if another."""
+    arrow = import_extra("pyarrow", extra="dask", purpose=purpose)
+    parquet = import_extra("pyarrow.parquet", extra="dask", purpose=purpose)
+    name = called or path
+    try:
+        return parquet.ParquetFile(
+            path,
+            filesystem=filesystem,
+            buffer_size=BUFFER_NBYTES,
+            pre_buffer=False,
+            page_checksum_verification=True,
+        )
+    except FileNotFoundError as error:
+        raise InvalidInputError(f"There is no file {name}.") from error
+    except (arrow.ArrowException, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InvalidInputError(
+            f"{name} is not a complete Parquet file: {reason}\nHint: wait until it is written, or write it again."
+        ) from error
+
+
+PURPOSE = "Reading Parquet files"
+SUFFIXES = (".parquet", ".pq")
+FIRST_PART = "part-00000.parquet"
+FOOTER_NBYTES = 2**16
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A Parquet file as it was when a run began."""
+
+    path: str
+    rows: int
+    size: int
+    modified: int
+    footer: str
+
+    @classmethod
+    def of(cls, path: str) -> "InputFile":
+        """Look at a file, which must be complete."""
+        with _open(path) as file:
+            rows = file.metadata.num_rows
+        filesystem, place = _filesystem(path)
+        info = filesystem.get_file_info(place)
+        with filesystem.open_input_file(place) as stream:
+            stream.seek(max(0, info.size - FOOTER_NBYTES))
+            footer = hashlib.sha256(stream.read()).hexdigest()
+        return cls(path, rows, info.size, int(info.mtime_ns or 0), footer)
+
+    def check_unchanged(self) -> None:
+        """Raise if the file is another than when the run began."""
+        try:
+            now = InputFile.of(self.path)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{self.path} has changed since the run began: {error}") from error
+        if now != self:
+            changed = [
+                f"{name} was {before}, is {after}"
+                for (name, before), after in zip(asdict(self).items(), asdict(now).values(), strict=True)
+                if before != after and name != "footer"
+            ]
+            raise InvalidInputError(
+                f"{self.path} has changed since the run began ({'; '.join(changed) or 'its content'}).\n"
+                "Hint: do not write to files while they are read; results of the old and the new file must not be "
+                "mixed, so start again with a new output folder."
+            )
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a file, and the number of the part in the whole."""
+
+    number: int
+    file: InputFile
+    start: int
+    stop: int
+    first: int
+    """Number of its first row in all files together."""
+
+    @property
+    def name(self) -> str:
+        """File in which the result is written."""
+        return f"part-{self.number:05d}.parquet"
+
+    @property
+    def place(self) -> str:
+        """What messages call it."""
+        return f"{self.file.path}, rows {self.start} to {self.stop - 1}"
+
+
+def find_files(source: Any) -> list[InputFile]:
+    """The Parquet files that a path, folder, pattern, address or a list of these stands for, in their order.
+
+    Files of a folder and of a pattern are sorted by name; names that begin with a dot or an underscore are left out.
+    """
+    files = [InputFile.of(path) for path in list_files(source)]
+    if not sum(file.rows for file in files):
+        raise InvalidInputError(f"There are no rows in {_named(_given(source))}.")
+    return files
+
+
+def first_with_rows(files: Sequence[InputFile]) -> InputFile:
+    """The file whose columns stand for those of all; one without rows may have any."""
+    return next(file for file in files if file.rows)
+
+
+def list_files(source: Any, *, output: str | PathLike[str] | None = None) -> list[str]:
+    """Parquet files that a source stands for, in the order in which their rows are counted.
+
+    Parameters
+    ----------
+    source : path-like, str or list of these
+        As in :func:`score`.
+    output : path-like, default=None
+        Where results are to be written: refused if the source would take them in when it is asked again.
+
+    Returns
+    -------
+    paths : list of str
+        Files of a folder and of a pattern are sorted by name; names that begin with a dot or an underscore are left
+        out.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from neighboragg._run import list_files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("b.parquet", "a.parquet", "_c.parquet", "d.csv"):
+    ...         (pathlib.Path(folder) / name).touch()
+    ...     [pathlib.Path(path).name for path in list_files(folder)]
+    ['a.parquet', 'b.parquet']
+    """
+    if output is not None:
+        check_apart(source, output)
+    paths = [path for one in _given(source) for path in _paths(one)]
+    if not paths:
+        raise InvalidInputError("The list of input files is empty.")
+    if len(set(paths)) < len(paths):
+        twice = min(path for path in paths if paths.count(path) > 1)
+        raise InvalidInputError(f"{twice} is among the input files twice.")
+    return paths
+
+
+def holds_parquet(source: str | PathLike[str]) -> bool:
+    """Whether a source is a set of Parquet files: a folder that holds any, a pattern, or an address.
+
+    Parameters
+    ----------
+    source : path-like or str
+
+    Returns
+    -------
+    answer : bool
+        False for a single file, and for a folder whose Parquet files all begin with a dot or an underscore, or lie in
+        folders that do.
+
+    Examples
+    --------
+    >>> from neighboragg._run import holds_parquet
+    >>> holds_parquet("s3://bucket/labeled"), holds_parquet("labeled/2026-??.parquet"), holds_parquet("labeled.csv")
+    (True, True, False)
+    """
+    path = Path(source)
+    if path.is_dir():
+        return any(_is_data(file.relative_to(path)) for file in path.rglob("*"))
+    return "://" in str(source) or _is_pattern(path)
+
+
+def check_apart(source: Any, output: str | PathLike[str]) -> None:
+    """Raise if the source would take in what is written to the output: the next run would read its own results."""
+    path = Path(output).resolve()
+    written = [path, path / FIRST_PART]
+    if path.suffix.lower() in SUFFIXES:
+        written.append(path.with_name(f"{path.name}.parts") / FIRST_PART)
+    for one in _given(source):
+        if any(_takes_in(one, file) for file in written):
+            raise InvalidInputError(
+                f"The output {path} lies in the input {one}, which would then hold its own results.\n"
+                "Hint: choose an output outside of the input, with -o or output=."
+            )
+
+
+def cut(files: Sequence[InputFile], part_rows: int) -> list[Part]:
+    """Parts of at most that many rows, none across two files."""
+    parts: list[Part] = []
+    before = 0
+    for file in files:
+        for start in range(0, file.rows, part_rows):
+            stop = min(start + part_rows, file.rows)
+            parts.append(Part(len(parts), file, start, stop, before + start))
+        before += file.rows
+    return parts
+
+
+def read_part(part: Part, columns: Sequence[str]) -> Any:
+    """Columns of the rows of a part as an Arrow table; raises if the file is not the one that the run began with."""
+    arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
+    part.file.check_unchanged()
+    with _open(part.file.path) as file:
+        _refuse_unclear(columns, file.schema_arrow.names, part.file.path)
+        ends = np.cumsum([file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)])
+        first, last = np.searchsorted(ends, [part.start, part.stop - 1], side="right")
+        position = int(ends[first - 1]) if first else 0
+        taken = []
+        batches = file.iter_batches(
+            batch_size=part.stop - part.start,
+            row_groups=range(first, last + 1),
+            columns=list(columns),
+            use_threads=False,
+        )
+        for batch in batches:
+            low, high = max(part.start - position, 0), min(part.stop - position, batch.num_rows)
+            if low < high:
+                taken.append(batch.slice(low, high - low))
+            position += batch.num_rows
+            if position >= part.stop:
+                break
+    # Again: a file that was replaced in between may have given some of its old and some of its new rows.
+    part.file.check_unchanged()
+    return arrow.Table.from_batches(taken).select(list(columns)).replace_schema_metadata(None)
+
+
+def column_names(file: InputFile) -> list[str]:
+    """Columns of a file."""
+    with _open(file.path) as opened:
+        return list(opened.schema_arrow.names)
+
+
+def check_columns(file: InputFile, columns: Sequence[str]) -> None:
+    """Raise unless a file has each of these columns, once."""
+    _refuse_unclear(columns, column_names(file), file.path)
+
+
+def _refuse_unclear(columns: Sequence[str], names: list[str], path: str) -> None:
+    missing = [name for name in columns if name not in names]
+    if missing:
+        raise InvalidInputError(
+            f"There is no column {missing[0]!r} in {path}.\nHint: the columns are "
+            f"{', '.join(map(repr, names[:20]))}{', …' if len(names) > 20 else ''}."
+        )
+    if twice := [name for name in columns if names.count(name) > 1]:
+        raise InvalidInputError(
+            f"Several columns of {path} are called {twice[0]!r}.\nHint: write the file with a name of its own for each."
+        )
+
+
+def _given(source: Any) -> list[Any]:
+    return list(source) if isinstance(source, list | tuple) else [source]
+
+
+def _paths(source: str | PathLike[str]) -> list[str]:
+    if not isinstance(source, str | PathLike):
+        raise InvalidInputError(
+            f"The input must be a path, a folder, a pattern such as 'data/*.parquet', or a list of these. "
+            f"Got a {type(source).__name__}."
+        )
+    text = str(source)
+    if "://" in text:
+        return _remote_paths(text)
+    path = Path(source)
+    if path.is_dir():
+        found = [file for file in path.rglob("*") if _is_data(file.relative_to(path))]
+    elif path.exists():
+        if path.suffix.lower() not in SUFFIXES:
+            raise InvalidInputError(
+                f"{path} is not a Parquet file by its name.\n"
+                "Hint: pandas.read_csv(path).to_parquet('table.parquet') makes one of a CSV file."
+            )
+        return [str(path.resolve())]
+    elif _is_pattern(path):
+        found = [Path(name) for name in _matching(text) if _is_data(Path(Path(name).name))]
+    else:
+        raise InvalidInputError(f"There is no file or folder {path}.")
+    if not found:
+        raise InvalidInputError(f"There is no Parquet file in {path}.")
+    return sorted(str(file.resolve()) for file in found)
+
+
+def _takes_in(source: str | PathLike[str], file: Path) -> bool:
+    """Whether a path, folder, pattern or address stands for a file, be it there or not yet."""
+    text = str(source)
+    if "://" in text:
+        if not text.startswith("file:"):
+            return False
+        text = _filesystem(text)[1]
+    place = Path(text)
+    if place.is_dir():
+        folder = place.resolve()
+        return file.is_relative_to(folder) and _is_data(file.relative_to(folder))
+    if not _is_pattern(place):
+        return place.resolve() == file
+    names = place.absolute().parts
+    fixed = list(takewhile(lambda name: not glob.has_magic(name), names))
+    folder, magic = Path(*fixed).resolve(), names[len(fixed) :]
+    if not (file.is_relative_to(folder) and _is_data(Path(file.name))):
+        return False
+    inside = file.relative_to(folder).parts
+    if "**" in magic:  # any depth below
+        return magic[-1] == "**" or fnmatch(inside[-1], magic[-1])
+    return len(inside) == len(magic) and all(map(fnmatch, inside, magic))
+
+
+def _is_pattern(path: Path) -> bool:
+    return glob.has_magic(str(path)) and not path.exists()
+
+
+def _matching(pattern: str) -> list[str]:
+    # Path.glob knows no absolute patterns.
+    return glob.glob(pattern, recursive=True)  # noqa: PTH207
+
+
+def _is_data(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and not any(name.startswith(("_", ".")) for name in path.parts)
+
+
+def _remote_paths(address: str) -> list[str]:
+    fs = import_extra("pyarrow.fs", extra="dask", purpose=PURPOSE)
+    filesystem, place = _filesystem(address)
+    info = filesystem.get_file_info(place)
+    if info.type == fs.FileType.File:
+        return [address]
+    if info.type != fs.FileType.Directory:
+        raise InvalidInputError(f"There is no file or folder {address}.")
+    found = filesystem.get_file_info(fs.FileSelector(place, recursive=True))
+    inside = [Path(one.path).relative_to(place) for one in found if one.type == fs.FileType.File]
+    paths = sorted(f"{address.rstrip('/')}/{path}" for path in inside if _is_data(path))
+    if not paths:
+        raise InvalidInputError(f"There is no Parquet file in {address}.")
+    return paths
+
+
+def _filesystem(path: str) -> tuple[Any, str]:
+    """Where a path is, and its name there."""
+    fs = import_extra("pyarrow.fs", extra="dask", purpose=PURPOSE)
+    if "://" not in path:
+        return fs.LocalFileSystem(), path
+    try:
+        filesystem, place = fs.FileSystem.from_uri(path)
+    except (ValueError, OSError) as error:
+        raise InvalidInputError(f"Cannot read from {path}: {str(error).splitlines()[0]}") from error
+    return filesystem, place
+
+
+def _open(path: str) -> Any:
+    filesystem, place = _filesystem(path)
+    return open_parquet(place, filesystem, PURPOSE, called=path)
+
+
+def _named(given: Sequence[Any]) -> str:
+    return str(given[0]) if len(given) == 1 else f"{given[0]} and {len(given) - 1} more"

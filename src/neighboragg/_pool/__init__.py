@@ -1,0 +1,1 @@
+"""From evidence about each class to a trust vector, for predictions and for labels."""

@@ -1,0 +1,151 @@
+"""What models say of rows that they have not seen: out of fold, or out of bag."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from neighboragg._core.progress import step
+from neighboragg._core.types import Array, FloatArray, IntArray
+from neighboragg._store.objects import Stored
+
+Split = tuple[IntArray, IntArray]
+
+
+@dataclass(frozen=True)
+class CrossFitted(Stored):
+    """What a kind of model says of rows it has not seen, and its fitted copies.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, C)
+        Out-of-sample probabilities of the rows that the copies were fitted on.
+    models : tuple of (estimator, ndarray)
+        Each copy, and the class that each of its probability columns stands for.
+    """
+
+    proba: FloatArray
+    models: tuple[tuple[Any, IntArray], ...]
+
+    def without_models(self) -> "CrossFitted":
+        """What was said, when no more will be asked; models take most of the memory."""
+        return replace(self, models=())
+
+    def ask(self, X: Any) -> FloatArray:
+        """Mean probabilities that the copies give to new rows; uniform if there is no copy."""
+        n_classes = self.proba.shape[1]
+        if not self.models:
+            n = X.shape[0] if hasattr(X, "shape") else len(X)
+            return np.full((n, n_classes), 1.0 / n_classes)
+        said = [spread_columns(model.predict_proba(X), at, n_classes) for model, at in self.models]
+        return np.mean(said, axis=0)
+
+
+def cross_fit(
+    make: Callable[[int], Any],
+    take: Callable[[IntArray], Any],
+    y: Array,
+    classes: Array,
+    splits: Iterable[Split],
+    *,
+    weight: FloatArray | None = None,
+    weight_name: str = "sample_weight",
+) -> CrossFitted:
+    """Fit a model on the training rows of each split, and ask it about the other rows.
+
+    Parameters
+    ----------
+    make : callable
+        Gives an unfitted classifier for a number of rows.
+    take : callable
+        Gives the rows at some positions.
+    y : ndarray of shape (n,)
+    classes : ndarray of shape (C,)
+        Sorted labels.
+    splits : iterable of (train, test)
+        Positions of rows, such as :func:`fold_splits` or a splitter of scikit-learn gives.
+    weight : ndarray of shape (n,), default=None
+        Weights to train with.
+    weight_name : str, default="sample_weight"
+        What `fit` calls them.
+
+    Returns
+    -------
+    fitted : CrossFitted
+        Uniform for rows in no test part, and where the training rows have only one class or there are none: a
+        model that knows one class has no opinion.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from neighboragg._pool.crossfit import cross_fit, fold_splits
+    >>> X, y = np.array([[0.0], [0.1], [1.0], [1.1]]), np.array([0, 0, 1, 1])
+    >>> fitted = cross_fit(lambda n: GaussianNB(), X.__getitem__, y, np.unique(y), fold_splits(np.array([0, 1, 0, 1])))
+    >>> fitted.proba.argmax(axis=1)
+    array([0, 0, 1, 1])
+    """
+    proba = np.full((len(y), len(classes)), 1.0 / len(classes))
+    models = []
+    for train, test in splits:
+        if len(np.unique(y[train])) > 1:
+            model = make(len(train))
+            model.fit(take(train), y[train], **({} if weight is None else {weight_name: weight[train]}))
+            at = np.searchsorted(classes, getattr(model, "classes_", np.unique(y[train])))
+            proba[test] = spread_columns(model.predict_proba(take(test)), at, len(classes))
+            models.append((model, at))
+        step()
+    return CrossFitted(proba, tuple(models))
+
+
+def fit_out_of_bag(
+    forest: Any, X: FloatArray, codes: IntArray, n_classes: int, *, weight: FloatArray | None = None
+) -> CrossFitted:
+    """Fit a bagged ensemble, and ask for each row the trees that have not seen it.
+
+    Parameters
+    ----------
+    forest : classifier with `oob_score`
+    X : ndarray of shape (n, d)
+    codes : ndarray of shape (n,)
+        Classes as numbers from 0 to `n_classes` - 1.
+    n_classes : int
+    weight : ndarray of shape (n,), default=None
+
+    Returns
+    -------
+    fitted : CrossFitted
+        Uniform over the classes in `codes` for a row that every tree has seen.
+    """
+    forest.set_params(oob_score=True)
+    forest.fit(X, codes, **({} if weight is None else {"sample_weight": weight}))
+    # A row in the bag of every tree has no vote: zeros or NaN, depending on the version of scikit-learn.
+    votes = np.nan_to_num(forest.oob_decision_function_)
+    votes = np.where(votes.sum(axis=1, keepdims=True) > 0, votes, 1.0 / votes.shape[1])
+    return CrossFitted(spread_columns(votes, forest.classes_, n_classes), ((forest, forest.classes_),))
+
+
+def fold_splits(folds: Array) -> Iterator[Split]:
+    """Training and test rows, each fold being left out once."""
+    return ((np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds))
+
+
+def deal_folds(codes: IntArray, groups: IntArray, n_folds: int, rng: np.random.RandomState) -> IntArray:
+    """Fold of each row: groups stay whole, classes and sizes are spread evenly.
+
+    There are as many folds as groups if that is fewer than `n_folds`.
+    """
+    _, first, inverse, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
+    # Dealing out like cards, large groups first and class by class, works for classes of any size.
+    order = np.lexsort((rng.random_sample(len(first)), codes[first], -sizes))
+    fold = np.empty(len(first), dtype=np.intp)
+    fold[order] = np.arange(len(first)) % min(n_folds, len(first))
+    return fold[inverse.ravel()]
+
+
+def spread_columns(proba: FloatArray, at: IntArray, n_classes: int) -> FloatArray:
+    """Probabilities with a column for every class, 0 for those the model has not seen."""
+    full = np.zeros((len(proba), n_classes))
+    full[:, at] = proba
+    return full

@@ -1,0 +1,1 @@
+"""Did trust help on these rows: one summary as text, HTML, numbers and plots."""

@@ -1,0 +1,266 @@
+"""Did trust help on these rows: a summary and how it is shown."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from neighboragg._core.checks import check_outcomes, check_real
+from neighboragg._core.display import html_table, text_table
+from neighboragg._core.packages import import_extra
+from neighboragg._core.stats import lower_limit, upper_limit
+from neighboragg._core.types import ArrayLike, BoolArray, FloatArray
+from neighboragg.metrics import (
+    Interval,
+    ReliabilityDisplay,
+    RiskCoverageDisplay,
+    auroc,
+    bootstrap_difference,
+    bootstrap_interval,
+    coverage_at_risk,
+    expected_calibration_error,
+    reliability_curve,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RISKS = (0.01, 0.02, 0.05)
+
+
+def summarize_trust(
+    correct: ArrayLike,
+    trust: ArrayLike,
+    confidence: ArrayLike,
+    *,
+    risks: Sequence[float] = RISKS,
+    confidence_level: float = 0.95,
+    n_resamples: int = 500,
+    random_state: Any = 0,
+) -> dict[str, Any]:
+    """Compare trust with the classifier's own confidence on rows whose labels are known.
+
+    Parameters
+    ----------
+    correct : array-like of bool of shape (n,)
+        Whether each prediction was correct.
+    trust : array-like of shape (n,)
+        Trust in each prediction.
+    confidence : array-like of shape (n,)
+        The classifier's probability of each prediction.
+    risks : sequence of float, default=(0.01, 0.02, 0.05)
+        Error rates among the kept predictions at which coverage is given.
+    confidence_level : float, default=0.95
+        Level of the intervals.
+    n_resamples : int, default=500
+        Bootstrap resamples behind the intervals of AUROC.
+    random_state : int, RandomState instance or None, default=0
+
+    Returns
+    -------
+    summary : dict
+        Keys n_rows, n_errors, confidence_level, accuracy, auroc, coverage_at_risk, ece and reliability; plain
+        numbers, lists and dicts all the way down. An interval is a dict with estimate, low and high. AUROC is
+        None where all predictions are right or all are wrong, and ECE where a score is no probability.
+
+    Notes
+    -----
+    The interval of the accuracy is exact (Clopper and Pearson). Those of AUROC are bootstrap intervals; that of
+    the difference is paired: both scores see the same resampled rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neighboragg._report import summarize_trust
+    >>> rng = np.random.default_rng(0)
+    >>> trust = rng.uniform(0.5, 1, size=500)
+    >>> correct = rng.uniform(size=500) < trust
+    >>> summary = summarize_trust(correct, trust, np.full(500, 0.75), n_resamples=50)
+    >>> summary["auroc"]["confidence"]["estimate"], summary["auroc"]["difference"]["low"] > 0
+    (0.5, True)
+    """
+    owner = "summarize_trust"
+    level = check_real(confidence_level, "confidence_level", owner, low=0, high=1)
+    hits, scores = check_outcomes(correct, trust, owner)
+    _, plain = check_outcomes(correct, confidence, owner)
+    both = {"trust": scores, "confidence": plain}
+    n, n_hits, tail = len(hits), int(hits.sum()), (1 - level) / 2
+    return {
+        "n_rows": n,
+        "n_errors": n - n_hits,
+        "confidence_level": level,
+        "accuracy": {
+            "estimate": n_hits / n,
+            "low": float(lower_limit(n_hits, n, tail)),
+            "high": float(upper_limit(n_hits, n, tail)),
+        },
+        "auroc": _auroc(hits, scores, plain, level, n_resamples, random_state),
+        "coverage_at_risk": [
+            {"risk": float(risk), **{name: coverage_at_risk(hits, s, risk=risk) for name, s in both.items()}}
+            for risk in risks
+        ],
+        "ece": {name: _if_probability(expected_calibration_error, hits, s) for name, s in both.items()},
+        "reliability": {name: _if_probability(_reliability, hits, s) for name, s in both.items()},
+    }
+
+
+def _auroc(
+    hits: BoolArray, trust: FloatArray, confidence: FloatArray, level: float, n: int, seed: Any
+) -> dict[str, Any] | None:
+    if hits.all() or not hits.any():
+        return None
+    settings = {"confidence_level": level, "n_resamples": n, "random_state": seed}
+    return {
+        "trust": _plain(bootstrap_interval(auroc, hits, trust, **settings)),
+        "confidence": _plain(bootstrap_interval(auroc, hits, confidence, **settings)),
+        "difference": _plain(bootstrap_difference(auroc, hits, trust, confidence, **settings)),
+    }
+
+
+def _plain(interval: Interval) -> dict[str, float | None]:
+    values = {"estimate": interval.estimate, "low": interval.low, "high": interval.high}
+    return {name: None if math.isnan(value) else value for name, value in values.items()}
+
+
+def _reliability(hits: BoolArray, scores: FloatArray) -> list[dict[str, float]]:
+    curve = reliability_curve(hits, scores)
+    return [
+        {"trust": float(t), "correct": float(c), "n_rows": int(n)}
+        for t, c, n in zip(curve.trust, curve.correct, curve.n_rows, strict=True)
+    ]
+
+
+def _if_probability(metric: Any, hits: BoolArray, scores: FloatArray) -> Any:
+    return metric(hits, scores) if ((scores >= 0) & (scores <= 1)).all() else None
+
+
+NAMES = ("trust", "confidence")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrustReport:
+    """Whether trust helped on rows whose labels are known, beside the classifier's own confidence.
+
+    Made by :meth:`neighboragg.TrustedClassifier.report`. It prints as a few lines; :meth:`plot` draws it.
+
+    Parameters
+    ----------
+    summary : dict
+        From :func:`summarize_trust`.
+    correct : ndarray of bool of shape (n,)
+    trust, confidence : ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from neighboragg import TrustedClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = TrustedClassifier(GaussianNB(), random_state=0).fit(X[:900], y[:900])
+    >>> report = model.report(X[900:], y[900:], n_resamples=50)
+    >>> print(report.verdict.partition(":")[0])
+    Trust tells right from wrong better than the classifier's confidence
+    >>> report.to_dict()["n_rows"]
+    897
+    """
+
+    summary: Mapping[str, Any]
+    correct: BoolArray
+    trust: FloatArray
+    confidence: FloatArray
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers of the report, ready for JSON.
+
+        Returns
+        -------
+        summary : dict
+            As :func:`summarize_trust` gives it.
+        """
+        return dict(self.summary)
+
+    @property
+    def verdict(self) -> str:
+        """Whether trust helped, in one sentence."""
+        found = self.summary["auroc"]
+        if found is None:
+            kind = "right" if self.summary["n_errors"] == 0 else "wrong"
+            return f"All {self.summary['n_rows']} predictions are {kind}, so there is nothing to tell apart."
+        gain = found["difference"]
+        if gain["low"] is None or gain["low"] <= 0 <= gain["high"]:
+            how = "about as well as"
+        else:
+            how = "better than" if gain["estimate"] > 0 else "worse than"
+        return (
+            f"Trust tells right from wrong {how} the classifier's confidence: AUROC "
+            f"{found['trust']['estimate']:.3f} against {found['confidence']['estimate']:.3f}, "
+            f"difference {_interval(gain, '+.3f')}."
+        )
+
+    def __repr__(self) -> str:
+        lines = [self._headline(), self.verdict, "", text_table(self._table())]
+        if self._reliability():
+            lines += ["", "Trust beside the share that was correct:", text_table(self._reliability())]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        parts = [
+            f"<p>{escape(self._headline())}</p><p><b>{escape(self.verdict)}</b></p>",
+            html_table(self._table()),
+        ]
+        if self._reliability():
+            parts.append(f"<p>Trust beside the share that was correct:</p>{html_table(self._reliability())}")
+        return "".join(parts)
+
+    def plot(self) -> "Figure":
+        """Draw errors among what is kept, and trust beside the share that was correct.
+
+        Returns
+        -------
+        figure : matplotlib Figure
+            Risk and coverage on the left; reliability on the right, of the scores that are probabilities.
+        """
+        pyplot = import_extra("matplotlib.pyplot", extra="cli", purpose="TrustReport.plot")
+        figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
+        for name in NAMES:
+            scores = getattr(self, name)
+            RiskCoverageDisplay.from_predictions(self.correct, scores, name=name, ax=left)
+            if self.summary["reliability"][name] is not None:
+                ReliabilityDisplay.from_predictions(self.correct, scores, name=name, ax=right)
+        left.set_title("Errors among the predictions kept")
+        right.set_title("Score beside the share that was correct")
+        return figure
+
+    def _headline(self) -> str:
+        summary = self.summary
+        return (
+            f"{summary['n_rows']} rows, {summary['n_errors']} errors, accuracy "
+            f"{_interval(summary['accuracy'], '.3f')} ({summary['confidence_level']:.0%} intervals)."
+        )
+
+    def _table(self) -> dict[str, list[str]]:
+        """What is compared, one column for each score."""
+        summary = self.summary
+        rows: dict[str, list[str]] = {}
+        if summary["auroc"] is not None:
+            rows["AUROC"] = [_interval(summary["auroc"][name], ".3f") for name in NAMES]
+        for point in summary["coverage_at_risk"]:
+            rows[f"kept at {point['risk']:.0%} errors"] = [f"{point[name]:.1%}" for name in NAMES]
+        rows["calibration error (ECE)"] = [
+            "–" if summary["ece"][name] is None else f"{summary['ece'][name]:.3f}" for name in NAMES
+        ]
+        return {
+            "": list(rows),
+            **{name: [cells[i] for cells in rows.values()] for i, name in enumerate(NAMES)},
+        }
+
+    def _reliability(self) -> dict[str, list[Any]]:
+        points = self.summary["reliability"]["trust"] or []
+        names = ("trust", "correct", "n_rows")
+        return {name.replace("n_", ""): [point[name] for point in points] for name in names} if points else {}
+
+
+def _interval(values: Mapping[str, float | None], spec: str) -> str:
+    low, high = ("?" if values[end] is None else format(values[end], spec) for end in ("low", "high"))
+    return f"{values['estimate']:{spec}} [{low}, {high}]"

@@ -1,0 +1,1 @@
+"""The review page: suspicious labels with their evidence, decisions kept in SQLite, corrections."""

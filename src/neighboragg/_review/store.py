@@ -1,0 +1,544 @@
+"""Decisions in SQLite: an append-only log, leases and sessions."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import Any, Self
+
+from neighboragg._core.checks import check_choice
+from neighboragg.exceptions import FileFormatError, InvalidInputError, NeighborAggError
+from neighboragg.labels import ReviewSet, checked_line
+
+ACTIONS = ("keep", "relabel", "exclude", "skip", "unsure")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One entry of the append-only log.
+
+    Parameters
+    ----------
+    id : int
+        Number of the entry, increasing.
+    row : int
+        Position in the original data.
+    action : {"keep", "relabel", "exclude", "skip", "unsure", "undo"}
+        What was decided; an excluded row does not belong in the data.
+    label : str or None
+        The label the row has by this decision; None if it decides on none.
+    reviewer : str
+        Who decided.
+    time : str
+        When, in UTC, as ISO 8601 with milliseconds.
+    based_on : int
+        The version of the row that the reviewer saw: the number of its last entry then, or 0.
+    undoes : int or None, default=None
+        The entry that an undo takes back.
+    note : str, default=""
+        What the reviewer wrote about it.
+
+    Examples
+    --------
+    >>> from neighboragg._review import Decision
+    >>> Decision(1, 3, "relabel", "cat", "Ada", "2025-01-01T12:00:00.000Z", 0).settled
+    True
+    """
+
+    id: int
+    row: int
+    action: str
+    label: str | None
+    reviewer: str
+    time: str
+    based_on: int
+    undoes: int | None = None
+    note: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether it says what becomes of the row: kept, relabeled or excluded, not skipped or unsure."""
+        return self.action in ("keep", "relabel", "exclude")
+
+
+class DecisionConflictError(NeighborAggError, RuntimeError):
+    """Somebody else changed the row since the reviewer saw it; nothing was written.
+
+    Parameters
+    ----------
+    row : int
+        The row.
+    latest : Decision
+        The last entry about the row, by now.
+    in_force : Decision or None
+        The decision in force, None if there is none.
+
+    Examples
+    --------
+    >>> from neighboragg._review import Decision, DecisionConflictError
+    >>> decision = Decision(1, 3, "keep", "cat", "Ada", "2025-01-01T12:00:00.000Z", 0)
+    >>> print(DecisionConflictError(3, decision, decision))
+    Row 3 was changed in the meantime by Ada (keep); nothing was saved.
+    Hint: read the row again and decide on its new version.
+    """
+
+    def __init__(self, row: int, latest: Decision, in_force: Decision | None) -> None:
+        super().__init__(
+            f"Row {row} was changed in the meantime by {latest.reviewer} ({latest.action}); nothing was saved.\n"
+            "Hint: read the row again and decide on its new version."
+        )
+        self.row = row
+        self.latest = latest
+        self.in_force = in_force
+
+
+# UNIQUE (item, based_on): every version of a row has at most one successor, so that no decision can be
+# overwritten, whatever program writes. The triggers make the log append-only for everyone. A decision stands unless
+# it was undone; the last that stands is in force. Both views are answered from indexes, row by row.
+_SCHEMA = """
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS decisions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    item INTEGER NOT NULL,
+    action TEXT NOT NULL CHECK (action IN ('keep', 'relabel', 'exclude', 'skip', 'unsure', 'undo')),
+    label TEXT,
+    reviewer TEXT NOT NULL,
+    time TEXT NOT NULL,
+    based_on INTEGER NOT NULL,
+    undoes INTEGER UNIQUE REFERENCES decisions (id),
+    note TEXT NOT NULL DEFAULT '',
+    UNIQUE (item, based_on),
+    CHECK ((action = 'undo') = (undoes IS NOT NULL)),
+    CHECK ((action IN ('keep', 'relabel')) = (label IS NOT NULL))
+);
+CREATE TRIGGER IF NOT EXISTS decisions_never_change BEFORE UPDATE ON decisions
+    BEGIN SELECT RAISE(ABORT, 'the decision log is append-only'); END;
+CREATE TRIGGER IF NOT EXISTS decisions_never_go BEFORE DELETE ON decisions
+    BEGIN SELECT RAISE(ABORT, 'the decision log is append-only'); END;
+CREATE INDEX IF NOT EXISTS decisions_of_reviewer ON decisions (reviewer, id);
+CREATE VIEW IF NOT EXISTS standing AS
+    SELECT * FROM decisions AS d WHERE action <> 'undo' AND NOT EXISTS (SELECT 1 FROM decisions WHERE undoes = d.id);
+CREATE VIEW IF NOT EXISTS current_decisions AS
+    SELECT * FROM standing AS s WHERE NOT EXISTS (SELECT 1 FROM standing WHERE item = s.item AND id > s.id);
+CREATE TABLE IF NOT EXISTS sessions (session TEXT PRIMARY KEY, reviewer TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS leases (item INTEGER PRIMARY KEY, session TEXT NOT NULL, expires REAL NOT NULL);
+COMMIT;
+"""
+
+
+class Database:
+    """One connection, opened on first use; transactions of all threads one after the other."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = RLock()
+        self._connection: sqlite3.Connection | None = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Run the block with the write lock of the file: all of it is kept, or nothing."""
+        with self._lock:
+            connection = self._connection or self._open()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Run the block without the write lock."""
+        with self._lock:
+            yield self._connection or self._open()
+
+    def close(self) -> None:
+        """Close the connection; the next use opens it again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        # Transactions are begun by hand, and the lock above serializes the threads.
+        connection = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            # FULL syncs the log at each commit: a decision shown as saved survives a power failure.
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.executescript(_SCHEMA)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        return connection
+
+
+class Sessions:
+    """Names and leases of the browsers at a review set, in the file of its decisions.
+
+    Parameters
+    ----------
+    database : Database
+        The file.
+    clock : callable
+        Seconds since 1970.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._clock = clock
+
+    def hand_out(self, rows: Iterable[int], *, session: str, seconds: float) -> int | None:
+        """Lease the first row that nobody else is looking at.
+
+        Parameters
+        ----------
+        rows : iterable of int
+            Rows in the order of preference; read only as far as needed.
+        session : str
+            Who gets the row: one browser. Its former lease ends.
+        seconds : float
+            How long other sessions are given other rows.
+
+        Returns
+        -------
+        row : int or None
+            If all are leased to others, the first: a lease is a courtesy, not a lock. None without rows.
+        """
+        with self._database.transaction() as db:
+            now = self._clock()
+            taken = db.execute("SELECT item FROM leases WHERE session <> ? AND expires > ?", (session, now))
+            busy = {row for (row,) in taken}
+            first = None
+            for row in rows:
+                first = row if first is None else first
+                if row not in busy:
+                    first = row
+                    break
+            _lease(db, first, session, now, seconds)
+        return first
+
+    def look_at(self, row: int, *, session: str, seconds: float) -> str | None:
+        """Lease one row if it is free, and return the name of another reviewer who is looking at it."""
+        with self._database.transaction() as db:
+            now = self._clock()
+            other = db.execute(
+                "SELECT reviewer FROM leases JOIN sessions USING (session) "
+                "WHERE item = ? AND leases.session <> ? AND expires > ?",
+                (row, session, now),
+            ).fetchone()
+            _lease(db, row, session, now, seconds)
+        return None if other is None else str(other[0])
+
+    def reviewer(self, session: str) -> str:
+        """Return the name of the reviewer in a session; a new session gets the next free number."""
+        with self._database.reading() as db:
+            found = db.execute("SELECT reviewer FROM sessions WHERE session = ?", (session,)).fetchone()
+        return self._number(session) if found is None else str(found[0])
+
+    def rename(self, session: str, reviewer: str) -> None:
+        """Give the reviewer in a session another name; entries made before keep the old one."""
+        with self._database.transaction() as db:
+            db.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?)", (session, reviewer))
+
+    def _number(self, session: str) -> str:
+        with self._database.transaction() as db:
+            (count,) = db.execute("SELECT COUNT(*) FROM sessions").fetchone()
+            db.execute("INSERT OR IGNORE INTO sessions VALUES (?, ?)", (session, f"reviewer {count + 1}"))
+            (name,) = db.execute("SELECT reviewer FROM sessions WHERE session = ?", (session,)).fetchone()
+        return str(name)
+
+
+def _lease(db: sqlite3.Connection, row: int | None, session: str, now: float, seconds: float) -> None:
+    """Give up the session's other leases, and take the row unless somebody else holds it."""
+    # A lease that is still young is left alone: every write waits for the disk.
+    young = "SELECT 1 FROM leases WHERE item = ? AND session = ? AND expires > ?"
+    if row is not None and db.execute(young, (row, session, now + 0.9 * seconds)).fetchone():
+        return
+    db.execute("DELETE FROM leases WHERE session = ? OR expires <= ?", (session, now))
+    if row is not None:
+        db.execute("INSERT OR IGNORE INTO leases VALUES (?, ?, ?)", (row, session, now + seconds))
+
+
+_COLUMNS = "id, item, action, label, reviewer, time, based_on, undoes, note"
+LONGEST_LABEL = 200
+LONGEST_NOTE = 1_000
+
+
+class DecisionStore:
+    """Append-only log of decisions about a review set, in one SQLite file.
+
+    Parameters
+    ----------
+    path : path-like
+        The SQLite file, on a local disk.
+    review_set : ReviewSet
+        What the decisions are about. A file that belongs to another review set is refused.
+    create : bool, default=True
+        Whether to make the file if it does not exist.
+    clock : callable, default=time.time
+        Seconds since 1970; the time of every decision and lease, whoever the reviewer.
+
+    Notes
+    -----
+    Nothing is ever changed or deleted: an undo is an entry too. The decision in force is the last one that is
+    not undone. Every decision names the version of the row it was based on, the number of the row's last
+    entry; if that is no longer the last, the decision is refused (`DecisionConflictError`). Entries are on disk
+    when the call returns (write-ahead log, synchronous=FULL). Several threads and several processes of one
+    machine may use one file.
+
+    Attributes
+    ----------
+    sessions : Sessions
+        Names of the browsers, and which row each is looking at.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from neighboragg._review import DecisionStore, ReviewItem, ReviewSet
+    >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0, trust=(0.9, 0.1))
+    >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=100, n_flagged=1, items=(item,))
+    >>> with tempfile.TemporaryDirectory() as folder, DecisionStore(Path(folder) / "d.sqlite", review_set) as store:
+    ...     decision = store.record(3, action="relabel", label="cat", reviewer="Ada", based_on=0)
+    ...     store.current()[3].label
+    'cat'
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        review_set: ReviewSet,
+        *,
+        create: bool = True,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.path = Path(path)
+        self._given = {int(item.row): item.given for item in review_set.items}
+        self._classes = frozenset(review_set.classes)
+        self._clock = clock
+        if not create and not self.path.exists():
+            raise FileFormatError(
+                f"There are no decisions at {path}.\nHint: review some rows first, or check the path."
+            )
+        self._database = Database(self.path)
+        self.sessions = Sessions(self._database, clock)
+        try:
+            self._claim(review_set.fingerprint)
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise FileFormatError(f"{path} cannot be used as a decision store: {error}.") from error
+        except FileFormatError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        self._database.close()
+
+    def record(
+        self,
+        row: int,
+        *,
+        action: str,
+        reviewer: str,
+        based_on: int,
+        label: str | None = None,
+        note: str = "",
+        new_class: bool = False,
+    ) -> Decision:
+        """Append a decision.
+
+        Parameters
+        ----------
+        row : int
+            Row of the review set.
+        action : {"keep", "relabel", "exclude", "skip", "unsure"}
+            What is decided. To relabel with the given label is to keep it.
+        reviewer : str
+            Who decides.
+        based_on : int
+            The version of the row the reviewer saw, as `version` returned it.
+        label : str or None, default=None
+            The new label; only for "relabel".
+        note : str, default=""
+            What the reviewer has to say about it.
+        new_class : bool, default=False
+            Whether `label` may be a class that the review set does not have.
+
+        Returns
+        -------
+        decision : Decision
+            The entry. The same decision sent twice by one reviewer is entered once.
+
+        Raises
+        ------
+        DecisionConflictError
+            If the row has a newer version.
+        """
+        check_choice(action, "action", "DecisionStore.record", choices=ACTIONS)
+        if row not in self._given:
+            raise InvalidInputError(f"Row {row!r} is not in the review set.")
+        note = checked_line(note, "note", LONGEST_NOTE)
+        if action == "relabel":
+            label = self._new_label(row, label, new_class)
+            action = "keep" if label == self._given[row] else action
+        chosen = {"keep": self._given[row], "relabel": label}.get(action)
+        with self._database.transaction() as db:
+            latest = _latest(db, row)
+            if latest is None or latest.id == based_on:
+                # A version that never was is as stale as an old one, but has nothing to conflict with.
+                if latest is None and based_on != 0:
+                    raise InvalidInputError(f"Row {row} has no version {based_on!r}.")
+                db.execute("DELETE FROM leases WHERE item = ?", (row,))
+                return _append(db, row, action, chosen, reviewer, self._now(), based_on, None, note)
+            said = (latest.based_on, latest.action, latest.label, latest.reviewer, latest.note)
+            if said == (based_on, action, chosen, reviewer, note):
+                return latest
+            raise DecisionConflictError(row, latest, _in_force(db, row))
+
+    def undo(self, decision_id: int, *, reviewer: str) -> Decision:
+        """Take back a decision that is in force.
+
+        Parameters
+        ----------
+        decision_id : int
+            Number of the entry.
+        reviewer : str
+            Who takes it back; only who made it may.
+
+        Returns
+        -------
+        decision : Decision
+            The entry of the undo. The decision before it, if any, is in force again.
+
+        Raises
+        ------
+        DecisionConflictError
+            If the row was decided anew since.
+        """
+        with self._database.transaction() as db:
+            found = _select(db, "decisions WHERE id = ? AND action <> 'undo'", (decision_id,))
+            if not found or found[0].reviewer != reviewer:
+                raise InvalidInputError(f"There is no decision {decision_id!r} of {reviewer} to undo.")
+            row = found[0].row
+            latest, in_force = _latest(db, row), _in_force(db, row)
+            assert latest is not None  # the decision found is an entry of this row
+            if latest.undoes == decision_id:
+                return latest
+            if in_force is None or in_force.id != decision_id:
+                raise DecisionConflictError(row, latest, in_force)
+            return _append(db, row, "undo", None, reviewer, self._now(), latest.id, decision_id, "")
+
+    def current(self) -> dict[int, Decision]:
+        """Return the decision in force for each row that has one."""
+        with self._database.reading() as db:
+            return {decision.row: decision for decision in _select(db, "current_decisions ORDER BY id")}
+
+    def log(self, row: int | None = None) -> list[Decision]:
+        """Return every entry, oldest first, or those about one row."""
+        with self._database.reading() as db:
+            if row is None:
+                return _select(db, "decisions ORDER BY id")
+            return _select(db, "decisions WHERE item = ? ORDER BY id", (row,))
+
+    def entry(self, decision_id: int) -> Decision | None:
+        """Return one entry of the log."""
+        with self._database.reading() as db:
+            found = _select(db, "decisions WHERE id = ?", (decision_id,))
+        return found[0] if found else None
+
+    def version(self, row: int) -> int:
+        """Return the version of a row: the number of its last entry, 0 without any."""
+        with self._database.reading() as db:
+            latest = _latest(db, row)
+        return 0 if latest is None else latest.id
+
+    def last_of(self, reviewer: str) -> Decision | None:
+        """Return the newest decision in force by one reviewer: what an undo would take back."""
+        with self._database.reading() as db:
+            found = _select(db, "current_decisions WHERE reviewer = ? ORDER BY id DESC LIMIT 1", (reviewer,))
+        return found[0] if found else None
+
+    def in_force(self, row: int) -> Decision | None:
+        """Return the decision in force for one row."""
+        with self._database.reading() as db:
+            return _in_force(db, row)
+
+    def changes(self, since: int) -> tuple[int, dict[int, Decision | None]]:
+        """Return the number of the last entry, and what is in force now for each row with an entry after `since`."""
+        with self._database.reading() as db:
+            (last,) = db.execute("SELECT COALESCE(MAX(id), 0) FROM decisions").fetchone()
+            rows = db.execute(
+                "SELECT DISTINCT item FROM decisions WHERE id > ? AND id <= ?", (since, last)
+            ).fetchall()
+            return last, {row: _in_force(db, row) for (row,) in rows}
+
+    def _new_label(self, row: int, label: str | None, new_class: bool) -> str:
+        """Return the label to give to a row, if it may have it."""
+        if new_class:
+            text = checked_line(label or "", "name of the new class", LONGEST_LABEL)
+            if not text:
+                raise InvalidInputError(f"Row {row}: the name of the new class is empty.")
+            return text
+        if label is None or label not in self._classes:
+            raise InvalidInputError(
+                f"Row {row}: the new label {label!r} is not among the {len(self._classes)} classes."
+            )
+        return label
+
+    def _claim(self, fingerprint: str) -> None:
+        """Tie a new file to the review set, and refuse the file of another."""
+        with self._database.transaction() as db:
+            db.execute("INSERT OR IGNORE INTO meta VALUES ('review_set', ?)", (fingerprint,))
+            (found,) = db.execute("SELECT value FROM meta WHERE key = 'review_set'").fetchone()
+        if found != fingerprint:
+            raise FileFormatError(
+                f"The decisions in {self.path} belong to another review set: its rows, labels, classes or "
+                "sampling plan differ.\nHint: give each review set its own store_path."
+            )
+
+    def _now(self) -> str:
+        moment = datetime.fromtimestamp(self._clock(), tz=UTC)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _append(db: sqlite3.Connection, *entry: Any) -> Decision:
+    cursor = db.execute(
+        "INSERT INTO decisions (item, action, label, reviewer, time, based_on, undoes, note) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        entry,
+    )
+    return Decision(cursor.lastrowid or 0, *entry)
+
+
+def _select(db: sqlite3.Connection, source: str, values: tuple[Any, ...] = ()) -> list[Decision]:
+    return [Decision(*entry) for entry in db.execute(f"SELECT {_COLUMNS} FROM {source}", values)]
+
+
+def _latest(db: sqlite3.Connection, row: int) -> Decision | None:
+    found = _select(db, "decisions WHERE item = ? ORDER BY id DESC LIMIT 1", (row,))
+    return found[0] if found else None
+
+
+def _in_force(db: sqlite3.Connection, row: int) -> Decision | None:
+    found = _select(db, "current_decisions WHERE item = ?", (row,))
+    return found[0] if found else None

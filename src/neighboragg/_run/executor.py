@@ -1,0 +1,260 @@
+"""Where parts are computed: in this process or on a Dask cluster."""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any, Protocol
+
+from neighboragg._core.packages import import_extra
+from neighboragg._core.threads import n_threads
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError
+
+PURPOSE = "Work on a cluster"
+POLL_SECONDS = 0.02  # between looks whether a part is done
+LOOK_SECONDS = 2.0  # between questions to the scheduler what the workers do
+# Workers that die are started again, which on a busy machine can take a minute.
+IDLE_SECONDS = 300.0
+# States of the tasks that a worker is at, be it that it waits for their data.
+AT_WORK = {"executing", "long-running", "flight"}
+MORE_MEMORY = (
+    "Hint: give the workers more memory (memory_limit of a LocalCluster, --memory-limit of dask worker), fewer threads "
+    "each, or smaller parts (part_rows, --part-rows)."
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one item: a value, or what the error said that stopped it.
+
+    Not the error itself, which another process may be unable to send, or this one to read: it would wait for it.
+    """
+
+    item: Any
+    value: Any = None
+    error: str | None = None
+
+
+class Executor(Protocol):
+    """Applies a function to items, in any order, and goes on when one of them fails."""
+
+    def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Outcome]:
+        """An outcome for each item, as they are done."""
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """Items one after the other, or a few at a time in threads."""
+
+    n_jobs: int | None = None
+
+    def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Outcome]:
+        """An outcome for each item, as they are done."""
+        n_workers = min(n_threads(self.n_jobs), len(items))
+        if n_workers <= 1:
+            yield from (_attempted(work, item) for item in items)
+            return
+        with ThreadPoolExecutor(n_workers) as pool:
+            futures = [pool.submit(_attempted, work, item) for item in items]
+            try:
+                yield from (future.result() for future in as_completed(futures))
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class OnDask:
+    """Items as tasks of a Dask client; those of a worker that dies are done by another."""
+
+    client: Any
+
+    def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Outcome]:
+        """An outcome for each item, as they are done."""
+        distributed = import_extra("distributed", extra="dask", purpose=PURPOSE)
+        dask = import_extra("dask", extra="dask", purpose=PURPOSE)
+        run = token_hex(8)
+        # A task of its own, not scattered data: if every worker that has it dies, it is made again. It is sent once, so
+        # that a large one is no mistake to be warned of.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            held = self.client.submit(_same, work, key=f"neighboragg-work-{run}")
+        futures = {
+            self.client.submit(_attempted, held, item, key=f"neighboragg-part-{run}-{i}"): item
+            for i, item in enumerate(items)
+        }
+        try:
+            # With results, so that nothing here waits for a worker that may be gone by then.
+            for future, result in self._as_completed(
+                distributed.as_completed(futures, with_results=True, raise_errors=False)
+            ):
+                item = futures[future]
+                if future.cancelled():
+                    yield Outcome(item, error="The cluster was lost, or the part was canceled there.")
+                elif future.status == "error":
+                    yield Outcome(item, error=_explained(result[1], distributed.scheduler.KilledWorker))
+                else:
+                    yield result
+        finally:
+            with suppress(Exception):  # nothing is left to cancel where the cluster is gone
+                self.client.cancel([held, *futures], force=True)
+
+    def _as_completed(self, done: Any) -> Iterator[Any]:
+        """What is done, as it is; raises where there were workers, and for long now none has done anything."""
+        last_busy: float | None = None
+        next_look = 0.0
+        while not done.is_empty():
+            if done.has_ready():
+                last_busy = time.monotonic()
+                yield next(done)
+                continue
+            time.sleep(POLL_SECONDS)
+            if (now := time.monotonic()) < next_look:
+                continue
+            next_look = now + LOOK_SECONDS
+            workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+            if any(map(_is_busy, workers)) or (workers and last_busy is None):
+                last_busy = now
+            elif last_busy is not None and now - last_busy > IDLE_SECONDS:
+                raise NeighborAggError(
+                    f"No worker of the cluster has done anything for {IDLE_SECONDS:g} s: {_described(workers)}. What "
+                    f"was done is kept. Mostly that is for lack of memory.\n{MORE_MEMORY}\nThen run the same again."
+                )
+
+
+def executor_for(client: Any, n_jobs: int | None) -> Executor:
+    """The place to work that a user's choice stands for; `client` is a Dask client or None for this process."""
+    if client is None:
+        return InProcess(n_jobs)
+    if not all(hasattr(client, name) for name in ("submit", "cancel", "scheduler_info")):
+        raise InvalidParameterError(
+            f"The 'client' parameter must be a dask.distributed.Client or None. Got {client!r} instead.\n"
+            "Hint: Client('tcp://…') for a cluster that is running, Client() for one on this machine."
+        )
+    return OnDask(client)
+
+
+def _explained(error: BaseException, killed: type) -> str:
+    """What to say of an error of a task; what can be done where it killed the workers."""
+    if not isinstance(error, killed):
+        return _reason(error)
+    return (
+        f"The worker died each of the {error.allowed_failures + 1} times that it was tried. Mostly that is for lack of "  # type: ignore[attr-defined]
+        f"memory.\n{MORE_MEMORY}"
+    )
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error).strip() or "no message"
+    return text if isinstance(error, NeighborAggError) else f"{type(error).__name__}: {text}"
+
+
+def _is_busy(worker: dict[str, Any]) -> bool:
+    """Whether a worker does anything: with little memory left it begins no task that it has, perhaps for good."""
+    counts = worker.get("metrics", {}).get("task_counts", {})
+    return any(counts.get(state, 0) for state in AT_WORK)
+
+
+def _described(workers: Collection[dict[str, Any]]) -> str:
+    paused = sum(worker.get("status") == "paused" for worker in workers)
+    return f"{len(workers)} are there, {paused} of them paused" if workers else "all are gone"
+
+
+def _same(work: Any) -> Any:
+    return work
+
+
+def _attempted(work: Callable[[Any], Any], item: Any) -> Outcome:
+    try:
+        return Outcome(item, work(item))
+    # An exit too: a classifier that exits must not end the run as if all were done.
+    except (Exception, SystemExit) as error:
+        return Outcome(item, error=_reason(error))
+
+
+CONNECT_SECONDS = 20
+# What Dask does besides work, many times a second, takes a share of every core; a busy machine has none to spare.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "2s",
+}
+# After it Dask gives up the place of a worker that has died for good: 15 seconds by its default, in which a worker may
+# not be back on a busy machine, or be back and dead again.
+PATIENT = {"distributed.deploy.lost-worker-timeout": "365 days"}
+# No pages: they would tell everybody on the machine what runs here.
+PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+ENVIRONMENT = "distributed.nanny.pre-spawn-environ"
+TRIM = "MALLOC_TRIM_THRESHOLD_"
+
+
+@contextmanager
+def connect(cluster: str | None, *, n_workers: int | None = None, memory: str = "auto") -> Iterator[Any]:
+    """A Dask client for the time of a block.
+
+    Parameters
+    ----------
+    cluster : str or None
+        "local" starts processes on this machine, one thread each, and stops them at the end; an address such as
+        ``tcp://host:8786`` is that of a running scheduler. None stands for no cluster.
+    n_workers : int, default=None
+        Processes of a local cluster; None starts one for each core.
+    memory : str, default="auto"
+        Memory of each of them, such as ``"4 GB"``; "auto" shares the machine's.
+
+    Yields
+    ------
+    client : dask.distributed.Client or None
+
+    Examples
+    --------
+    >>> from neighboragg._run import connect
+    >>> with connect(None) as client:
+    ...     print(client)
+    None
+    """
+    if cluster is None:
+        yield None
+        return
+    distributed = import_extra("distributed", extra="dask", purpose=PURPOSE)
+    if cluster == "local":
+        dask = import_extra("dask", extra="dask", purpose=PURPOSE)
+        import_extra("cryptography", extra="dask", purpose="A local cluster")
+        environment = {ENVIRONMENT: _without_trimming(dask.config.get(ENVIRONMENT, {}))}
+        with (
+            dask.config.set(QUIET | PATIENT | PAGES | environment),
+            distributed.LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                memory_limit=memory,
+                # Whoever reaches a scheduler can run code on it: only holders of certificates made for this run do.
+                security=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+            ) as local,
+            distributed.Client(local) as client,
+        ):
+            yield client
+        return
+    if "://" not in cluster:
+        raise InvalidParameterError(
+            f"The cluster must be 'local' or the address of a Dask scheduler, such as tcp://host:8786. Got {cluster!r}."
+        )
+    try:
+        client = distributed.Client(cluster, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(
+            f"No Dask scheduler answers at {cluster} ({str(error).strip() or type(error).__name__}).\n"
+            "Hint: start one with 'dask scheduler' and workers with 'dask worker', or use --cluster local."
+        ) from error
+    with client:
+        yield client
+
+
+def _without_trimming(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Variables that Dask sets for workers, without the one that returns every freed page to the system at once.
+
+    The pages are asked for again by the next block of a search, which costs NumPy's search up to half its CPU time.
+    """
+    return {name: value for name, value in environment.items() if name != TRIM}

@@ -1,0 +1,307 @@
+"""Compute parts, write each one, and report which failed."""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from shutil import rmtree
+from threading import Lock
+from typing import Any
+
+import joblib
+
+from neighboragg._core.packages import import_extra
+from neighboragg._core.progress import announce, expect, step
+from neighboragg._core.threads import ONE_THREAD
+from neighboragg._data.parquet import Part
+from neighboragg._run.executor import Executor
+from neighboragg._run.plan import PURPOSE, OutputFolder, Plan
+from neighboragg._store.file import check_file, read_digest
+from neighboragg._store.load import load
+from neighboragg.exceptions import (
+    FittedRowsWarning,
+    InvalidInputError,
+    NeighborAggError,
+)
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A saved model. Processes of one machine share the pages of the file."""
+
+    path: str
+    fingerprint: str
+    trusted: tuple[str, ...]
+
+    def get(self) -> Any:
+        """The model, loaded once in every process."""
+        return _loaded(self, _state(Path(self.path)))
+
+
+@dataclass(frozen=True, eq=False)
+class ModelObject:
+    """A model in memory, sent to workers as it is."""
+
+    model: Any
+    fingerprint: str
+
+    def get(self) -> Any:
+        """The model."""
+        return self.model
+
+
+def as_model(model: Any, trusted: Sequence[str] = ()) -> ModelFile | ModelObject:
+    """A path or an object as a model that workers can have."""
+    if isinstance(model, str | PathLike):
+        path = Path(model).resolve()
+        digest = _digest(path)
+        check_file(path)  # now, rather than in every part
+        return ModelFile(str(path), digest, tuple(trusted))
+    with warnings.catch_warnings():
+        # joblib says so where it hashes a pickle because it cannot hash the content.
+        warnings.simplefilter("ignore")
+        return ModelObject(model, joblib.hash(model, hash_name="sha1"))
+
+
+@lru_cache(maxsize=1)
+def _loaded(source: ModelFile, state: tuple[int, ...]) -> Any:
+    """The model, read again, and checked, if the file is not in the state that it was in."""
+    path = Path(source.path)
+    if _digest(path) != source.fingerprint:
+        raise NeighborAggError(
+            f"The model {path} has changed since the run began.\nHint: start again with a new output folder."
+        )
+    return load(path, trusted=source.trusted, mmap=True)
+
+
+def _digest(path: Path) -> str:
+    """What the file says of itself; that all of it is as it says is checked when it is used."""
+    with _naming(path):
+        return read_digest(path)
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """What differs after anybody has written to the file."""
+    with _naming(path):
+        found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise InvalidInputError(
+            f"There is no model {path}.\nHint: on a cluster, the model must be on storage that all workers share."
+        ) from error
+
+
+SHOWN_FAILURES = 5
+
+
+class PartsFailedError(NeighborAggError):
+    """Some parts of a run could not be done; the others are written.
+
+    Attributes
+    ----------
+    failed : dict of str to str
+        For each part, by file and rows, what stopped it.
+    """
+
+    def __init__(self, failed: Mapping[str, str], n_parts: int, folder: Path) -> None:
+        self.failed = dict(failed)
+        shown = "".join(f"\n- {place}: {error}" for place, error in list(failed.items())[:SHOWN_FAILURES])
+        more = f"\n- and {len(failed) - SHOWN_FAILURES} more" if len(failed) > SHOWN_FAILURES else ""
+        super().__init__(
+            f"{len(failed)} of {n_parts} parts failed; the other {n_parts - len(failed)} are in {folder}."
+            f"{shown}{more}\nHint: run the same again if the reason has passed: only what failed is repeated. If an "
+            "input file must be mended, choose a new output folder."
+        )
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a run has written.
+
+    Parameters
+    ----------
+    path : Path
+        The output: a folder of Parquet files, or a single one.
+    files : list of Path
+        Files with the results, in the order of the rows.
+    n_rows : int
+    n_parts : int
+    n_kept : int
+        Parts that an earlier run had written already.
+    """
+
+    path: Path
+    files: list[Path]
+    n_rows: int
+    n_parts: int
+    n_kept: int
+
+    def __str__(self) -> str:
+        kept = f", {self.n_kept} of them by an earlier run" if self.n_kept else ""
+        return f"{self.n_rows:,} rows in {self.n_parts:,} parts{kept}: {self.path}"
+
+
+@dataclass(frozen=True)
+class WritePart:
+    """The work on one part: from its rows to its file."""
+
+    work: Callable[[Part], Any]
+    folder: OutputFolder
+    fingerprint: str
+
+    def __call__(self, part: Part) -> bool:
+        """Write the part; return whether many of its rows are rows that the model was fitted on."""
+        # One thread for products: several parts are done at a time, and a row has the same bits on any machine.
+        with ONE_THREAD, _HEARD as heard:
+            n_before = len(heard)
+            table = self.work(part)
+            fitted = any(issubclass(warning.category, FittedRowsWarning) for warning in heard[n_before:])
+        self.folder.write_part(part, table, self.fingerprint)
+        del table
+        # Arrow keeps what it has freed, and Dask pauses a worker for that.
+        import_extra("pyarrow", extra="dask", purpose=PURPOSE).default_memory_pool().release_unused()
+        return fitted
+
+
+def run_parts(
+    make_work: Callable[[OutputFolder], Callable[[Part], Any]],
+    plan: Plan,
+    output: Path,
+    executor: Executor,
+    stage: str,
+) -> Written:
+    """Do the parts of a plan that are not in the output yet.
+
+    Parameters
+    ----------
+    make_work : callable
+        Takes the folder, once it is taken for this run, and returns the work: a callable that takes a part and returns
+        an Arrow table with a row for each of its rows.
+    plan : Plan
+    output : Path
+        A folder; or a file with the suffix of Parquet, for which parts are collected in a folder beside it.
+    executor : Executor
+    stage : str
+        What progress calls it.
+
+    Returns
+    -------
+    written : Written
+    """
+    output = output.resolve()  # workers are elsewhere
+    single = output.suffix.lower() in (".parquet", ".pq") and not output.is_dir()
+    folder = OutputFolder(output.with_name(f"{output.name}.parts") if single else output)
+    with folder.locked():
+        folder.begin(plan)
+        try:
+            work = make_work(folder)
+        except BaseException:
+            folder.clear_if_unused()
+            raise
+        n_done = do_parts(work, plan, folder, executor, stage)
+        files = folder.files(plan)
+        if single:
+            _join(files, output)
+            files = [output]
+    if single:
+        rmtree(folder.path)
+    n_rows = sum(part.stop - part.start for part in plan.parts)
+    return Written(output, files, n_rows, len(plan.parts), len(plan.parts) - n_done)
+
+
+def do_parts(
+    work: Callable[[Part], Any], plan: Plan, folder: OutputFolder, executor: Executor, stage: str
+) -> int:
+    """Do the parts of a plan that are not yet in a folder, which is taken; return how many these were."""
+    missing = folder.missing(plan)
+    expect(len(missing))
+    announce(stage)
+    failed: dict[int, str] = {}
+    fitted: list[Part] = []
+    for outcome in executor.run(WritePart(work, folder, plan.fingerprint), missing):
+        if outcome.error is not None:
+            failed[outcome.item.number] = outcome.error
+        elif outcome.value:
+            fitted.append(outcome.item)
+        step()
+    folder.end(plan, failed)
+    if fitted:
+        _warn_of_fitted_rows(fitted, len(missing))
+    if failed:
+        places = {plan.parts[number].place: error for number, error in sorted(failed.items())}
+        raise PartsFailedError(places, len(plan.parts), folder.path)
+    return len(missing)
+
+
+def _warn_of_fitted_rows(parts: list[Part], n_parts: int) -> None:
+    first = min(parts, key=lambda part: part.number)
+    warnings.warn(
+        f"In {len(parts)} of {n_parts} parts, first in {first.place}, more rows than by chance are exact copies of "
+        "rows that the model was fitted on. The classifier has seen them, so their trust looks better than that of new "
+        "rows.\nHint: pass rows that took no part in fit.",
+        FittedRowsWarning,
+        stacklevel=5,
+    )
+
+
+def _join(files: list[Path], output: Path) -> None:
+    """One file from many, a row group at a time."""
+    parquet = import_extra("pyarrow.parquet", extra="dask", purpose=PURPOSE)
+    temporary = output.with_name(f".{output.name}.tmp")
+    try:
+        schema = parquet.read_schema(files[0]).remove_metadata()
+        with parquet.ParquetWriter(temporary, schema, write_page_checksum=True) as writer:
+            for file in files:
+                table = parquet.read_table(file, page_checksum_verification=True).replace_schema_metadata(
+                    None
+                )
+                if table.schema != schema:
+                    raise InvalidInputError(
+                        f"Columns to keep are not of one type in all input files: {schema.to_string()!r} and "
+                        f"{table.schema.to_string()!r}.\nHint: choose a folder as output; {file.parent} has all parts."
+                    )
+                writer.write_table(table)
+        temporary.replace(output)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+class _Heard:
+    """Records warnings of all threads while any is within: to record in each by itself would not be safe."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.n_inside = 0
+        self.recorder: Any = None
+        self.heard: list[warnings.WarningMessage] = []
+
+    def __enter__(self) -> list[warnings.WarningMessage]:
+        with self.lock:
+            if self.n_inside == 0:
+                self.recorder = warnings.catch_warnings(record=True)
+                self.heard = self.recorder.__enter__()
+                warnings.simplefilter("always", FittedRowsWarning)
+            self.n_inside += 1
+            return self.heard
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.n_inside -= 1
+            if self.n_inside:
+                return
+            self.recorder.__exit__(*error)
+        for other in self.heard:
+            if not issubclass(other.category, FittedRowsWarning):
+                warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+
+
+_HEARD = _Heard()

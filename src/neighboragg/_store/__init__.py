@@ -1,0 +1,1 @@
+"""Save and load: one safetensors file with a digest, never a pickle."""

@@ -1,0 +1,293 @@
+"""What each column is used for, or why it is not."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from neighboragg._core.packages import import_extra
+from neighboragg._core.types import Array
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.features._columns import column_kind
+from neighboragg.features._leaks import leaking_columns
+
+USES = ("number", "category", "text", "date", "ignored", "suspicious")
+# With fewer rows than this, values that never repeat are no sign of an identifier.
+LEAST_ROWS = 20
+# A few rows of an identifier may be copies.
+HARDLY_ANY_TWICE = 0.98
+MOST_CATEGORIES = 100
+ID_NAME = re.compile(
+    r"(^|[\W_])(id|ids|uid|uuid|guid|key|index|idx|rowid|row|nr|no|number|num)$|[a-z](Id|ID|UUID)$", re.I
+)
+HASH = re.compile(
+    r"[0-9a-fA-F]{16,}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[A-Za-z0-9+/_=-]{20,}"
+)
+DATE = r"\s*\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?\s*"
+KEEP_HINT = "name columns to use all the same (--keep), or judge by embeddings (--embeddings)."
+
+
+@dataclass(frozen=True)
+class ColumnRole:
+    """How a column of a table is used.
+
+    Parameters
+    ----------
+    name : str
+    use : {"number", "category", "text", "date", "ignored", "suspicious"}
+        What it is used as. An ignored column says nothing about classes; a suspicious one says too much: it gives
+        the label away, and is left out unless it is asked for.
+    reason : str, default=""
+        Why it is ignored or suspicious.
+
+    Examples
+    --------
+    >>> from neighboragg._data import ColumnRole
+    >>> ColumnRole("customer", "ignored", "every value occurs once").used
+    False
+    """
+
+    name: str
+    use: str
+    reason: str = ""
+
+    @property
+    def used(self) -> bool:
+        """Whether labels are judged by it."""
+        return self.use not in ("ignored", "suspicious")
+
+
+def column_roles(
+    frame: Any,
+    labels: Array,
+    *,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    random_state: int = 0,
+) -> tuple[ColumnRole, ...]:
+    """Say what each column is to be used for.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        All columns beside the label.
+    labels : ndarray of shape (n,)
+    columns : sequence of str, default=None
+        Use these and no others, whatever they look like.
+    exclude : sequence of str, default=()
+        Do not use these.
+    keep : sequence of str, default=()
+        Use these though they look like an identifier, or give the label away.
+    random_state : int, default=0
+        Seeds the models that look for columns which give the label away.
+
+    Returns
+    -------
+    roles : tuple of ColumnRole
+        One for each column, in order.
+
+    Notes
+    -----
+    *Identifiers:* values that never repeat, of one word each; hashes; whole numbers that never repeat and are
+    counted up, fill a range, or are called ``id`` or the like. *Suspicious:* see :func:`leaking_columns`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from neighboragg._data import column_roles
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> frame = pd.DataFrame({"row": np.arange(200), "size": rng.normal(size=200) + y, "code": np.array(["n", "p"])[y]})
+    >>> [role.use for role in column_roles(frame, y)]
+    ['ignored', 'number', 'suspicious']
+    """
+    names = list(frame.columns)
+    for option, given in (("columns", columns or ()), ("exclude", exclude), ("keep", keep)):
+        if isinstance(given, str):
+            raise InvalidParameterError(
+                f"{option} must be a list of names of columns. Got the text {given!r} instead.\n"
+                f"Hint: a list of one is [{given!r}]."
+            )
+        for name in given:
+            if name not in names:
+                raise InvalidParameterError(
+                    f"{option} names {name!r}, which is no column beside the label.\n"
+                    f"Hint: the columns are {', '.join(map(repr, names))}."
+                )
+    roles = [_role(frame[name], name) for name in names]
+    wanted = set(names if columns is None else columns) - set(exclude)
+    insisted = set(keep) | set(columns or ())
+    for j, role in enumerate(roles):
+        if role.name not in wanted:
+            roles[j] = replace(role, use="ignored", reason="excluded")
+        elif role.name in insisted and role.use == "ignored" and (use := _plain_use(frame[role.name])):
+            roles[j] = ColumnRole(role.name, use)
+    open_to_doubt = [role.name for role in roles if role.use in ("number", "category", "date")]
+    leaks = leaking_columns(prepared_frame(frame, roles)[open_to_doubt], labels, random_state=random_state)
+    return tuple(
+        replace(role, use="suspicious", reason=leaks[role.name])
+        if role.name in leaks and role.name not in insisted
+        else role
+        for role in roles
+    )
+
+
+def prepared_frame(frame: Any, roles: Sequence[ColumnRole]) -> Any:
+    """The used columns, dates as dates and all that is not a number as text.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    roles : sequence of ColumnRole
+
+    Returns
+    -------
+    frame : pandas.DataFrame
+    """
+    pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
+    prepared = {}
+    for role in roles:
+        if role.used:
+            column = frame[role.name]
+            if role.use == "date":
+                # Without a time zone, which arrays of numbers do not know.
+                column = pandas.to_datetime(
+                    column, utc=True, format="ISO8601", errors="coerce"
+                ).dt.tz_localize(None)
+            elif role.use in ("category", "text"):
+                column = column.astype(object).where(column.notna(), None)
+                column = column.map(lambda value: value if value is None else str(value))
+            prepared[role.name] = column
+    return pandas.DataFrame(prepared, index=frame.index)
+
+
+def describe_roles(roles: Sequence[ColumnRole]) -> str:
+    """Lines that say which columns are used and which are not, and why.
+
+    Parameters
+    ----------
+    roles : sequence of ColumnRole
+
+    Returns
+    -------
+    text : str
+    """
+    lines = []
+    for use, plural in (
+        ("number", "numbers"),
+        ("category", "categories"),
+        ("date", "dates"),
+        ("text", "texts"),
+    ):
+        names = [role.name for role in roles if role.use == use]
+        if names:
+            lines.append(f"  {plural:<10}  {_listed(names)}")
+    ignored = [f"{role.name} ({role.reason})" for role in roles if role.use == "ignored"]
+    if ignored:
+        lines.append(f"  {'ignored':<10}  {_listed(ignored)}")
+    for role in roles:
+        if role.use == "suspicious":
+            lines.append(
+                f"  SUSPICIOUS  {role.name} {role.reason}; left out, as it would vouch for wrong labels too"
+            )
+            lines.append(f"              (to use it all the same: --keep {role.name})")
+    return "\n".join(lines)
+
+
+def check_usable(roles: Sequence[ColumnRole], *, hint: str = KEEP_HINT) -> None:
+    """Raise if no column is used, and say why not.
+
+    Parameters
+    ----------
+    roles : sequence of ColumnRole
+    hint : str, default=name columns to use all the same
+        What to do about it.
+    """
+    if not any(role.used for role in roles):
+        why = "\n".join(f"  {role.name}: {role.reason}" for role in roles) or "  there is no other column"
+        raise InvalidInputError(f"There is no usable column beside the label:\n{why}\nHint: {hint}")
+
+
+def _listed(names: Sequence[str], most: int = 12) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def _plain_use(column: Any) -> str | None:
+    """What a column can be used as if it is wanted, whatever it looks like."""
+    known = column.dropna()
+    if not len(known) or not _is_hashable(known):
+        return None
+    if column.dtype.kind in "biuf":
+        return "number"
+    if column.dtype.kind == "M":
+        return "date"
+    return column_kind(known.astype(str).to_numpy(dtype=object))
+
+
+def _role(column: Any, name: str) -> ColumnRole:
+    """What a column is by itself, whatever the others are."""
+    known = column.dropna()
+    if not len(known):
+        return ColumnRole(name, "ignored", "empty")
+    if not _is_hashable(known):
+        return ColumnRole(
+            name,
+            "ignored",
+            "lists or objects, not single values; for vectors: --embeddings",
+        )
+    n, distinct = len(known), known.nunique()
+    if distinct == 1 and n == len(column):
+        return ColumnRole(name, "ignored", "a single value")
+    pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
+    if pandas.api.types.is_datetime64_any_dtype(column):
+        return ColumnRole(name, "date")
+    if pandas.api.types.is_numeric_dtype(column) or pandas.api.types.is_bool_dtype(column):
+        many = distinct >= max(LEAST_ROWS, HARDLY_ANY_TWICE * n)
+        values = known.drop_duplicates().to_numpy(dtype=np.float64) if many else None
+        reason = "" if values is None else _numeric_identifier(values, name)
+        return ColumnRole(name, "ignored", reason) if reason else ColumnRole(name, "number")
+    return _text_role(known.astype(str), name, distinct)
+
+
+def _text_role(known: Any, name: str, distinct: int) -> ColumnRole:
+    n = len(known)
+    if known.str.fullmatch(DATE).all():
+        return ColumnRole(name, "date")
+    if 2 * distinct > n and n >= LEAST_ROWS:
+        if column_kind(known.to_numpy(dtype=object)) == "text":
+            return ColumnRole(name, "text")
+        if distinct == n:
+            return ColumnRole(name, "ignored", "every value occurs once")
+        if known.str.fullmatch(HASH).mean() > 0.9:
+            return ColumnRole(name, "ignored", "hashes")
+        if distinct > MOST_CATEGORIES or distinct >= HARDLY_ANY_TWICE * n:
+            return ColumnRole(name, "ignored", "values hardly ever repeat")
+    return ColumnRole(name, "category")
+
+
+def _numeric_identifier(values: Array, name: str) -> str:
+    """Why numbers that hardly ever repeat are an identifier; empty if they are not."""
+    steps = np.diff(values)
+    if (steps == steps[0]).all():
+        return "counted up"
+    if (values != np.floor(values)).any():
+        return ""
+    span = float(values.max() - values.min())
+    if ID_NAME.search(name):
+        return "whole numbers that hardly repeat, and the name of an identifier"
+    if span < 1.2 * len(values):
+        return "whole numbers that hardly repeat and fill a range"
+    if ((steps > 0).all() or (steps < 0).all()) and span < 20 * len(values):
+        return "whole numbers in order that hardly repeat"
+    return ""
+
+
+def _is_hashable(known: Any) -> bool:
+    """Whether values are single ones; lists, arrays and mappings are not."""
+    return known.dtype.kind != "O" or not any(
+        isinstance(value, list | dict | set | np.ndarray) for value in known
+    )

@@ -1,0 +1,589 @@
+"""MislabelDetector and find_mislabeled."""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from neighboragg._core.checks import (
+    check_choice,
+    check_integer,
+    check_labels,
+    check_proba,
+    check_same_length,
+    encode_labels,
+)
+from neighboragg._core.estimators import check_classifier, has_preprocessing
+from neighboragg._core.inputs import needs_numbers, refusal_explained, take_rows
+from neighboragg._core.progress import LOGGER, Listener, announce, expect, telling
+from neighboragg._core.stats import best_other_class, by_appearance
+from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
+from neighboragg._core.views import FEATURES
+from neighboragg._pool.crossfit import CrossFitted, cross_fit, deal_folds, fold_splits
+from neighboragg._store.objects import Savable
+from neighboragg.exceptions import InvalidInputError, TrustWarning
+from neighboragg.features import Vectorizer
+from neighboragg.labels._groups import (
+    RowGroups,
+    check_classes,
+    check_groups,
+    check_vectors,
+    check_verified,
+    group_rows,
+    measure_predictiveness,
+    n_rows,
+    read_rows,
+    refuse_labels_among,
+    warn_if_in_sample,
+    warn_if_known,
+    width,
+    without_code,
+)
+from neighboragg.labels._label_trust import LabeledRows, fit_label_trust
+from neighboragg.labels._noise import find_label_noise
+from neighboragg.labels._reliability import RELIABILITIES, reliability_scores
+from neighboragg.labels._result import MislabelResult, build_result
+from neighboragg.labels._rules import FlagRule, JudgedLabels, Nothing, as_rule
+
+
+@dataclass(frozen=True, eq=False)
+class NewLabels:
+    """Labels of new rows, judged.
+
+    Parameters
+    ----------
+    mask : ndarray of bool of shape (m,)
+        Which are flagged as wrong.
+    scores : ndarray of shape (m,)
+        Low is suspicious.
+    given, suggested : ndarray of shape (m,)
+        The labels, and the most trusted other class.
+    label_trust : ndarray of shape (m,)
+        Trust in the given labels.
+    """
+
+    mask: BoolArray
+    scores: FloatArray
+    given: Array
+    suggested: Array
+    label_trust: FloatArray
+
+
+def new_labels(
+    classes: Array, codes: IntArray, trust: FloatArray, scores: FloatArray, mask: BoolArray
+) -> NewLabels:
+    """From the trust in every class, and the labels as positions in the classes."""
+    suggested = classes[best_other_class(trust, codes)]
+    return NewLabels(mask, scores, classes[codes], suggested, trust[np.arange(len(codes)), codes])
+
+
+# Score of a label by the noise model, beside the scores by trust alone.
+ODDS = "odds"
+# Up to so many rows neighbors are looked for in learned maps too.
+MOST_ROWS_FOR_METRIC = 100_000
+
+
+class MislabelDetector(Savable, BaseEstimator):
+    """Finds wrong labels by what out-of-sample models and neighbors say, in two passes.
+
+    Parameters
+    ----------
+    estimator : classifier with `predict_proba`, default=None
+        Cross-validated in :meth:`fit` for its opinion on every row. None asks the neighbors and own models
+        only, and the probabilities passed to :meth:`fit`, if any.
+    features : "auto", "passthrough", transformer, callable or mapping, default="auto"
+        How rows become the vectors whose distances matter. "auto":
+        :class:`~neighboragg.features.TabularFeatures`, which brings the columns of an array or data frame to
+        comparable scales and reads texts. "passthrough": numbers as they are, right for embeddings. A transformer
+        is cloned and fitted, without labels. A callable maps rows to an array. A mapping of names to these gives every
+        row several vectors: see Notes. The same as in :class:`~neighboragg.TrustedClassifier`, except that a Pipeline's
+        own preprocessing is not used.
+    flag : FlagRule, "estimated", int or float, default="estimated"
+        What to flag: :class:`Estimated`, :class:`Budget`, :class:`FalseAlarms` or :class:`FDR`, or a rule of your
+        own. Short forms: ``"estimated"``, an int for the number of labels to flag (:class:`Budget`), a float in
+        (0, 1) for the share of the right labels that may be flagged (:class:`FalseAlarms`).
+    force : bool, default=False
+        Flag labels even if what is given predicts them no better than the frequencies of the classes alone. By
+        default nothing is flagged then, with a warning.
+    reliability : {"odds", "margin", "difference", "trust", "paper"}, default="odds"
+        Score of a label. "odds": log odds that it is right, by a model of how wrong labels come about; see Notes. The
+        others: of trust alone, see :func:`label_reliability`.
+    n_passes : int, default=2
+        Passes; from the second on, every row counts by how far its own label is trusted.
+    own_models : bool, default=True
+        Ask a logistic regression out of fold and extra-trees out of bag as well; where there are texts, also a
+        logistic regression on their words.
+    boosting : bool, default=False
+        Ask histogram gradient boosting out of fold as well, if own models are asked. Slow.
+    learned_metric : bool or "auto", default="auto"
+        Look for neighbors in linear maps too, learned out of fold so that neighbors share their label; gains most where
+        distances say little. "auto" does so for at most 100,000 rows, as it doubles the memory.
+    cv : int, default=5
+        Folds, stratified, with groups whole; as many as groups if those are fewer.
+    n_neighbors : int, default=20
+        Neighbors, by class and overall.
+    duplicates : {"group", "ignore"}, default="group"
+        Whether rows with identical features form a group, and so do not vouch for each other. Right for
+        copies; choose ``"ignore"`` where independent rows coincide, as with few discrete features.
+    random_state : int, RandomState instance or None, default=0
+        Seeds folds and own models.
+    n_jobs : int, default=None
+        Threads of the search and of the trees.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    result_ : MislabelResult
+        What was found among the rows passed to :meth:`fit`.
+    n_features_in_ : int
+    classifier_ : object or None
+        The cross-validated copies of `estimator`, if one was given.
+
+    See Also
+    --------
+    find_mislabeled : The same as one function.
+
+    Notes
+    -----
+    *Evidence*, all out of sample: given probabilities, own models, distances to the nearest 1, 5 and 20 rows of
+    each class, and the labels of the 20 nearest rows; both also in a learned metric. A log-linear pool turns it into
+    trust t_c in every class.
+    As labels are noisy, a second pass weights every row by t_y / max_c t_c: in the own models, the votes and the
+    pool; distances are taken to rows above 1/2 only. The geometric mean of the passes, with one temperature, is
+    the label trust. Class-wise distances take 16 · n · n_classes · n_neighbors bytes in each metric.
+
+    *P(label is wrong).* A model of random errors (their rate, pairs of classes that are mistaken for each other, and
+    how much sharper the right label is known than the given one) is fitted by expectation maximization. Errors that
+    look like ambiguity cannot be told from it; they are ranked by how far another class is trusted more. The two are
+    mixed by how much the first explains, so that no small change of the data makes the result jump, and
+    ``result_.noise_rate_range`` says what the share of wrong labels would be if all of them were of one sort.
+
+    *Rows that must not vouch for each other.* Rows of one group, and identical rows, are never neighbors of one
+    another and always in the same fold; out-of-bag trees, which cannot keep them apart, are then replaced by
+    out-of-fold ones. Probabilities passed to :meth:`fit` should come from such folds as well.
+
+    *Several views.* If `X` or `features` is a mapping of names to vectors (layers of a network, two encoders, a text
+    and a table), each view has neighbors of its own, whose distances and votes are experts of their own in the pool,
+    and reasons name them. Own models see all views side by side. Neighbors in the result are those of the first view.
+
+    *A class with one row* has nobody to vouch for it: its trust is low and its score suspicious, with the reason
+    "only row of class …". Often it is a misspelled label. If all rows are of one group, nothing is known, trust is
+    uniform and nothing is flagged.
+
+    References
+    ----------
+    .. [1] Xiong et al., "Birds of a Feather Trust Together: Knowing When to Trust a Classifier via Adaptive
+       Neighborhood Aggregation", TMLR 2022, section 3.3.
+    .. [2] Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels", Journal
+       of Artificial Intelligence Research 70, 2021.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from neighboragg import MislabelDetector
+    >>> X, y = load_digits(return_X_y=True)
+    >>> noisy = y[::3].copy()
+    >>> noisy[::10] = (noisy[::10] + 1) % 10  # every tenth label is wrong
+    >>> detector = MislabelDetector().fit(X[::3], noisy)
+    >>> flagged = detector.result_.mask
+    >>> bool((noisy != y[::3])[flagged].mean() > 0.95), bool(flagged[::10].mean() > 0.75)
+    (True, True)
+    >>> X_new, y_new = X[1::9], y[1::9]
+    >>> right, wrong = (detector.predict(X_new, labels).mean() for labels in (y_new, 9 - y_new))
+    >>> bool(right < 0.05), bool(wrong > 0.7)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        features: Any = "auto",
+        flag: FlagRule | str | float = "estimated",
+        force: bool = False,
+        reliability: str = "odds",
+        n_passes: int = 2,
+        own_models: bool = True,
+        boosting: bool = False,
+        learned_metric: bool | Literal["auto"] = "auto",
+        cv: int = 5,
+        n_neighbors: int = 20,
+        duplicates: str = "group",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.features = features
+        self.flag = flag
+        self.force = force
+        self.reliability = reliability
+        self.n_passes = n_passes
+        self.own_models = own_models
+        self.boosting = boosting
+        self.learned_metric = learned_metric
+        self.cv = cv
+        self.n_neighbors = n_neighbors
+        self.duplicates = duplicates
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        proba: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        verified: ArrayLike | None = None,
+    ) -> Self:
+        """Judge the label of every row.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features), sequence of str, or mapping
+            The rows: a table of numbers, categories and texts, embeddings (with ``features="passthrough"``), or a
+            list, 1-D array or Series of texts; or a mapping of names to several of these, views of the same rows.
+        y : array-like of shape (n,)
+            Labels to judge, of at least two classes.
+        proba : array-like of shape (n, n_classes), default=None
+            *Out-of-fold* probabilities of a classifier, columns in the sorted order of classes; not together
+            with `estimator`.
+        groups : array-like of shape (n,), default=None
+            Rows of one group (a patient, a video, a source) do not vouch for each other.
+        verified : array-like of bool of shape (n,) or of int, default=None
+            Mask or numbers of rows whose labels have been verified to be right. They are never flagged, and
+            p-values are taken against them. Needed for :class:`FDR`.
+
+        Returns
+        -------
+        self : MislabelDetector
+        """
+        self._judge(X, y, proba, groups, verified, keep_models=True)
+        return self
+
+    def _judge(
+        self,
+        X: Any,
+        y: ArrayLike,
+        proba: ArrayLike | None,
+        groups: ArrayLike | None,
+        verified: ArrayLike | None,
+        *,
+        keep_models: bool,
+    ) -> MislabelResult:
+        """Fit; without its own models kept, the detector cannot judge further rows."""
+        owner = type(self).__name__
+        self._rule = as_rule(self.flag, owner)
+        self._check_params(proba)
+        rows = read_rows(X, owner, keep_vectors=has_preprocessing(self.estimator))
+        if not n_rows(rows):
+            raise InvalidInputError(f"X passed to {owner} has no rows.")
+        if isinstance(rows, dict) and self.estimator is not None:
+            raise InvalidInputError(
+                f"{owner} got an estimator and several views of X, of which it would not know which to take.\n"
+                "Hint: pass its out-of-fold probabilities as proba; or X as the estimator takes it, and views as a "
+                "mapping of features."
+            )
+        self.n_features_in_ = width(rows)
+        self._vectorizer = Vectorizer(self.features)
+        # Without labels: vectors that had seen them would vouch for them.
+        vectors, terms = self._vectorizer.fit_represent(rows, None)
+        check_vectors(vectors, owner)
+        self.classes_, codes = check_classes(y, vectors, owner)
+        refuse_labels_among(rows, self.classes_[codes], owner)
+        n, n_classes = len(codes), len(self.classes_)
+        is_verified = check_verified(verified, n, owner)
+        self._rule.check(is_verified)
+        rng = check_random_state(self.random_state)
+        grouped = self._group_rows(vectors, codes, groups)
+        folds = deal_folds(by_appearance(codes), by_appearance(grouped.groups), self.cv, rng)
+        self.classifier_ = None if self.estimator is None else self._cross_validate(rows, codes, folds)
+        said = None if self.classifier_ is None else self.classifier_.proba
+        if proba is not None:
+            said = check_proba(proba, "proba", owner, n_classes=n_classes, n_rows=n)
+        self._needs_proba = proba is not None
+        data = LabeledRows(
+            vectors,
+            self._vectorizer.views or {FEATURES: vectors.shape[1]},
+            terms,
+            codes,
+            n_classes,
+            said,
+            grouped.groups,
+            folds,
+            n_neighbors=self.n_neighbors,
+            own_models=bool(self.own_models),
+            boosting=bool(self.boosting),
+            learned_metric=n <= MOST_ROWS_FOR_METRIC
+            if self.learned_metric == "auto"
+            else bool(self.learned_metric),
+            keep_models=keep_models,
+            seed=int(rng.randint(2**31 - 1)),
+            n_jobs=self.n_jobs,
+        )
+        self._label_trust = fit_label_trust(data, self.n_passes, LOGGER.info)
+        if proba is not None:
+            models = self._label_trust.passes[0].models.values()
+            others = [*self._label_trust.votes.values(), *(model.proba for model in models)]
+            warn_if_in_sample(said, others, codes, owner)
+        if not self.force:
+            self._check_predictive(codes)
+        trust, first = self._label_trust.trust, self._label_trust.first
+        found = find_label_noise(trust, first, codes, self._label_trust.has_kin)
+        self._noise = found.noise
+        scores = self._scores(trust, first, codes, said)
+        self._verified_scores = scores[is_verified]
+        judged = JudgedLabels(scores, trust, codes, is_verified, found)
+        self.result_ = build_result(
+            data,
+            self._label_trust,
+            self.classes_,
+            judged,
+            self._rule.flag(judged),
+            rule=self._rule.name,
+            notes=grouped.notes,
+        )
+        LOGGER.info(f"{self.result_.n_flagged} of {n} labels flagged")
+        return self.result_
+
+    def score_reliability(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> FloatArray:
+        """Reliability of the labels of new rows, judged against the rows passed to :meth:`fit`.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (m, n_features), or mapping
+            New rows, as those of fit. Those passed to :meth:`fit` have been judged out of sample in `result_`.
+        y : array-like of shape (m,)
+            Their labels, all known from :meth:`fit`.
+        proba : array-like of shape (m, n_classes), default=None
+            Probabilities of the classifier whose probabilities were passed to :meth:`fit`; given if and only
+            if those were.
+
+        Returns
+        -------
+        scores : ndarray of shape (m,)
+            Low is suspicious; comparable with ``result_.scores``.
+        """
+        return self.judge(X, y, proba=proba).scores
+
+    def predict(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> BoolArray:
+        """Flag the labels of new rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (m, n_features), or mapping
+        y : array-like of shape (m,)
+        proba : array-like of shape (m, n_classes), default=None
+            As in :meth:`score_reliability`.
+
+        Returns
+        -------
+        mask : ndarray of bool of shape (m,)
+            True where the score is below ``result_.threshold``; with :class:`FDR`, the discoveries among these
+            rows.
+        """
+        return self.judge(X, y, proba=proba).mask
+
+    def judge(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> NewLabels:
+        """Scores, flags and suggestions for the labels of new rows, from one search.
+
+        Parameters
+        ----------
+        X, y, proba : array-like
+            As in :meth:`score_reliability`.
+
+        Returns
+        -------
+        found : NewLabels
+        """
+        check_is_fitted(self, "result_")
+        owner = type(self).__name__
+        rows = read_rows(X, owner, keep_vectors=has_preprocessing(self.estimator))
+        self._vectorizer.check_columns(rows, owner)
+        if width(rows) != self.n_features_in_:
+            raise InvalidInputError(
+                f"X passed to {owner} has {width(rows)} features, but {self.n_features_in_} were seen in fit."
+            )
+        vectors, terms = self._vectorizer.represent(rows)
+        labels = check_labels(y, "y", owner)
+        check_same_length(vectors, "X", labels, "y", owner)
+        codes = encode_labels(labels, self.classes_, "y", owner)
+        said = self._proba_of_new(rows, proba, len(vectors))
+        warn_if_known(vectors, self._label_trust.passes[0].neighbors.vectors, owner)
+        trust, first = self._label_trust.trust_of(vectors, said, terms)
+        scores = self._scores(trust, first, codes, said)
+        mask = self._rule.flag_new(scores, self.result_.threshold, self._verified_scores)
+        return new_labels(self.classes_, codes, trust, scores, mask)
+
+    def _saved_state(self) -> dict[str, Any]:
+        return without_code(dict(vars(self)), type(self).__name__)
+
+    def _check_params(self, proba: ArrayLike | None) -> None:
+        owner = type(self).__name__
+        check_choice(self.reliability, "reliability", owner, choices=(ODDS, *RELIABILITIES))
+        if isinstance(self.learned_metric, str):
+            check_choice(self.learned_metric, "learned_metric", owner, choices=("auto",))
+        check_choice(self.duplicates, "duplicates", owner, choices=("group", "ignore"))
+        for name, least in (("n_passes", 1), ("cv", 2), ("n_neighbors", 1)):
+            check_integer(getattr(self, name), name, owner, minimum=least)
+        if self.estimator is not None:
+            check_classifier(self.estimator, owner, refitted=True)
+            if proba is not None:
+                raise InvalidInputError(
+                    f"{owner} got both an estimator and proba.\n"
+                    "Hint: pass the estimator to have it cross-validated here, or out-of-fold proba, not both."
+                )
+
+    def _group_rows(self, rows: FloatArray, codes: IntArray, groups: ArrayLike | None) -> RowGroups:
+        owner = type(self).__name__
+        given = None if groups is None else check_groups(groups, len(rows), owner)
+        found = group_rows(rows, codes, given, join_duplicates=self.duplicates == "group")
+        if found.tied_together:
+            warnings.warn(
+                f"Identical rows passed to {owner} tie more than half of the {len(rows)} rows into one group, so "
+                "few are left to vouch for them.\n"
+                "Hint: pass duplicates='ignore' if they are independent rows, not copies.",
+                TrustWarning,
+                stacklevel=4,
+            )
+        return found
+
+    def _cross_validate(self, rows: Any, codes: IntArray, folds: Array) -> CrossFitted:
+        owner = type(self).__name__
+        expect(len(np.unique(folds)))
+        announce("Cross-validating the classifier")
+        with refusal_explained(rows, "X", owner, needs_numbers(self.estimator)):
+            fitted = cross_fit(
+                lambda n: clone(self.estimator),
+                lambda chosen: take_rows(rows, chosen),
+                self.classes_[codes],
+                self.classes_,
+                fold_splits(folds),
+            )
+        checked = check_proba(
+            fitted.proba, "the output of predict_proba", owner, n_classes=len(self.classes_)
+        )
+        LOGGER.info(f"classifier cross-validated, accuracy {(checked.argmax(axis=1) == codes).mean():.3f}")
+        return replace(fitted, proba=checked)
+
+    def _proba_of_new(self, rows: Any, proba: ArrayLike | None, n: int) -> FloatArray | None:
+        owner = type(self).__name__
+        if self._needs_proba != (proba is not None):
+            wanted = "needs proba, as" if self._needs_proba else "got proba, but"
+            had = "had proba" if self._needs_proba else "had none"
+            raise InvalidInputError(
+                f"{owner} {wanted} fit {had}.\n"
+                "Hint: pass probabilities of the same classifier to fit and for new rows, or to neither."
+            )
+        if self.classifier_ is not None:
+            return self.classifier_.ask(rows)
+        if proba is None:
+            return None
+        return check_proba(proba, "proba", owner, n_classes=len(self.classes_), n_rows=n)
+
+    def _scores(
+        self, trust: FloatArray, first: FloatArray, codes: IntArray, said: FloatArray | None
+    ) -> FloatArray:
+        if self.reliability == ODDS:
+            return self._noise.log_odds(trust, first, codes)
+        predicted = None if said is None else said.argmax(axis=1)
+        return reliability_scores(trust, codes, self.reliability, predicted)
+
+    def _check_predictive(self, codes: IntArray) -> None:
+        """Warn and flag nothing unless labels are predicted better than by the frequencies of the classes."""
+        fitted = self._label_trust
+        first = fitted.passes[0]
+        near = next(iter(fitted.near.values()))
+        comparable = np.isfinite(near.distances[np.arange(len(codes)), codes, 0])
+        found = measure_predictiveness(first.trust, codes, comparable, int((first.slopes != 0).sum()))
+        if found.is_shown:
+            return
+        figures = (
+            f"{found.agreeing:,} of {found.n:,} labels are predicted from the other rows, while always saying the most "
+            f"frequent class is right for {found.majority:,} (p = {found.p_value:.2g})"
+        )
+        warnings.warn(
+            f"What was passed to {type(self).__name__} predicts the labels no better than the frequencies of the "
+            f"classes alone: {figures}. Nothing is flagged.\n"
+            "Hint: pass columns, texts, embeddings or probabilities that say more about the labels, or force=True "
+            "(--force) to flag labels all the same.",
+            TrustWarning,
+            stacklevel=4,
+        )
+        self._rule = Nothing(self._rule.name, f"Nothing is flagged, as nothing is known: {figures}.")
+
+
+def find_mislabeled(
+    X: Any,
+    y: ArrayLike,
+    *,
+    estimator: Any = None,
+    proba: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    verified: ArrayLike | None = None,
+    flag: FlagRule | str | float = "estimated",
+    random_state: Any = 0,
+    progress: Listener | None = None,
+    **settings: Any,
+) -> MislabelResult:
+    """Find the wrong labels of a data set.
+
+    Parameters
+    ----------
+    X : array-like, data frame or sparse matrix of shape (n, n_features), sequence of str, or mapping
+        The rows: a table of numbers, categories and texts, embeddings (with ``features="passthrough"``), or a list,
+        1-D array or Series of texts; or a mapping of names to several of these, each of which has neighbors of its own.
+        Pictures with ``features=ImageFeatures()``.
+    y : array-like of shape (n,)
+        Labels to judge, of at least two classes.
+    estimator : classifier with `predict_proba`, default=None
+        Cross-validated for its opinion on every row.
+    proba : array-like of shape (n, n_classes), default=None
+        Out-of-fold probabilities instead of an estimator, columns in the sorted order of classes. With neither,
+        neighbors and own models judge alone.
+    groups : array-like of shape (n,), default=None
+        Rows of one group do not vouch for each other.
+    verified : array-like of bool of shape (n,) or of int, default=None
+        Rows whose labels have been verified to be right, as a mask or by number; never flagged.
+    flag : FlagRule, "estimated", int or float, default="estimated"
+        What to flag: :class:`Estimated`, :class:`Budget`, :class:`FalseAlarms` or :class:`FDR`. Short forms:
+        ``"estimated"``, an int for the number of labels to flag, a float in (0, 1) for the share of the right
+        labels that may be flagged.
+    random_state : int, RandomState instance or None, default=0
+        Seeds folds and own models.
+    progress : callable, default=None
+        Called as ``progress(stage, done, total)`` with a text and two numbers while the work goes on; `total` is 0 as
+        long as it is not known.
+    **settings : dict
+        Any other parameter of :class:`MislabelDetector`.
+
+    Returns
+    -------
+    result : MislabelResult
+
+    See Also
+    --------
+    MislabelDetector : The same as an object, which can judge further rows.
+
+    Notes
+    -----
+    The method is described in :class:`MislabelDetector`, what each rule promises in its own class.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from neighboragg import find_mislabeled
+    >>> X, y = load_wine(return_X_y=True)
+    >>> noisy = y.copy()
+    >>> noisy[::20] = (noisy[::20] + 1) % 3  # nine wrong labels
+    >>> result = find_mislabeled(X, noisy, flag=9)
+    >>> int((noisy != y)[result.mask].sum())
+    9
+    """
+    detector = MislabelDetector(estimator, flag=flag, random_state=random_state, **settings)
+    with telling(progress):
+        return detector._judge(X, y, proba, groups, verified, keep_models=False)

@@ -1,0 +1,209 @@
+"""What else is found beside wrong labels: copies that contradict each other or leak, and rows unlike all others."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from neighboragg._core.packages import import_extra
+from neighboragg._core.types import Array, FloatArray, IntArray
+from neighboragg.features import ColumnRole, prepared_frame
+from neighboragg.labels._result import MislabelResult
+
+WRONG, CONFLICT, SPLIT, OUTLIER = (
+    "wrong label",
+    "conflicting copies",
+    "copies across the split",
+    "unlike all others",
+)
+KINDS = {
+    WRONG: "labels that look wrong",
+    CONFLICT: "rows that are copies of another, or nearly, and have another label",
+    SPLIT: "rows with a copy, or nearly, in another part of the split",
+    OUTLIER: "rows unlike all others",
+}
+# Rows nearer to each other than this share of the usual distance to the nearest row are nearly copies.
+NEARLY = 0.1
+# With fewer columns, rows are that near by chance.
+FEWEST_COLUMNS = 3
+# If more rows than this have copies, there are too few columns to speak of copies.
+MOST_COPIES = 0.5
+SIGNIFICANT_DIGITS = 6
+# A row is unlike all others if it is this many times as far from its nearest as the median row is, and
+# its log distance this many robust standard deviations out.
+TIMES_AS_FAR, DEVIATIONS = 3.0, 5.0
+# Or has a number far from those of this many rows or more.
+FEWEST_VALUES = 20
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to look at, about one row or a group of rows.
+
+    Parameters
+    ----------
+    kind : str
+        "conflicting copies", "copies across the split" or "unlike all others".
+    rows : tuple of int
+        Rows of the table, counted from 0.
+    reason : str
+
+    Examples
+    --------
+    >>> from neighboragg.labels import Finding
+    >>> Finding("unlike all others", (7,), "5.0 times as far from its nearest row as most rows are").rows
+    (7,)
+    """
+
+    kind: str
+    rows: tuple[int, ...]
+    reason: str
+
+
+def row_keys(frame: Any, roles: Sequence[ColumnRole], matrix: Array | None) -> IntArray:
+    """A number for each row, the same for rows that hold the same.
+
+    Texts are compared without capitals and punctuation, numbers to six digits.
+    """
+    if matrix is not None:
+        raw = np.ascontiguousarray(_rounded(np.asarray(matrix, dtype=np.float64)))
+        rows = raw.view(np.dtype((np.void, raw.dtype.itemsize * raw.shape[1]))).ravel()
+        return np.unique(rows, return_inverse=True)[1].ravel()
+    prepared = prepared_frame(frame, roles)
+    for role in roles:
+        if role.used:
+            column = prepared[role.name]
+            if role.use == "text":
+                plain = column.fillna("").str.casefold().str.replace(r"[\W_]+", " ", regex=True)
+                prepared[role.name] = plain.str.strip()
+            elif role.use == "number":
+                prepared[role.name] = _rounded(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return prepared.groupby(list(prepared.columns), dropna=False, sort=False).ngroup().to_numpy()
+
+
+def copy_groups(keys: IntArray, result: MislabelResult, n_columns: int) -> IntArray | None:
+    """A number for each row, the same for copies and near copies; None if most rows have a copy."""
+    n = len(keys)
+    nearest = np.minimum(_first(result.given_distances), _first(result.suggested_distances))
+    known = nearest[np.isfinite(nearest)]
+    limit = NEARLY * float(np.median(known)) if len(known) and n_columns >= FEWEST_COLUMNS else 0.0
+    members = np.lexsort((np.arange(n), keys))
+    same = np.flatnonzero(keys[members[1:]] == keys[members[:-1]])
+    left, right = [members[same]], [members[same + 1]]
+    for rows, distances in (
+        (result.given_neighbors, result.given_distances),
+        (result.suggested_neighbors, result.suggested_distances),
+    ):
+        near = np.flatnonzero((_first(distances) <= limit) & (rows[:, 0] >= 0))
+        left.append(near)
+        right.append(rows[near, 0])
+    pairs = np.concatenate(left), np.concatenate(right)
+    edges = coo_array((np.ones(len(pairs[0])), pairs), shape=(n, n))
+    groups = connected_components(edges, directed=False)[1].astype(np.intp)
+    copied = np.bincount(groups)[groups] > 1
+    return None if copied.mean() > MOST_COPIES else groups
+
+
+def find_conflicts(groups: IntArray, labels: Array, rows: IntArray) -> list[Finding]:
+    """Groups of copies whose labels differ."""
+    return [
+        Finding(
+            CONFLICT,
+            tuple(rows[chosen].tolist()),
+            f"same or nearly the same row, labeled {_counted(labels[chosen])}",
+        )
+        for chosen in _members(groups, labels)
+    ]
+
+
+def find_leaked_copies(groups: IntArray, split: Array, rows: IntArray) -> list[Finding]:
+    """Groups of copies that are in several parts of a split."""
+    return [
+        Finding(
+            SPLIT, tuple(rows[chosen].tolist()), f"same or nearly the same row in {_counted(split[chosen])}"
+        )
+        for chosen in _members(groups, split)
+    ]
+
+
+def find_outliers(result: MislabelResult, rows: IntArray) -> list[Finding]:
+    """Rows much farther from their nearest than others are, most so first."""
+    nearest = np.minimum(_first(result.given_distances), _first(result.suggested_distances))
+    known = np.isfinite(nearest) & (nearest > 0)
+    if known.sum() < 2:
+        return []
+    logs = np.log(nearest[known])
+    center = np.median(logs)
+    spread = 1.4826 * np.median(np.abs(logs - center))
+    limit = max(center + np.log(TIMES_AS_FAR), center + DEVIATIONS * spread)
+    far = np.flatnonzero(known)[logs > limit]
+    far = far[np.argsort(-nearest[far], kind="stable")]
+    times = nearest[far] / np.exp(center)
+    return [
+        Finding(OUTLIER, (int(rows[i]),), f"{more:.1f} times as far from its nearest row as most rows are")
+        for i, more in zip(far.tolist(), times.tolist(), strict=True)
+    ]
+
+
+def find_lone_values(frame: Any, roles: Sequence[ColumnRole], rows: IntArray) -> list[Finding]:
+    """Rows with a number farther from those of all others than these are from each other."""
+    found = []
+    for role in roles:
+        if role.use == "number":
+            values = frame[role.name].to_numpy(dtype=np.float64, na_value=np.nan)
+            known = np.flatnonzero(np.isfinite(values))
+            known = known[np.argsort(values[known], kind="stable")]
+            if len(known) < FEWEST_VALUES:
+                continue
+            ordered = values[known]
+            for lone, rest in ((0, ordered[1:]), (-1, ordered[:-1])):
+                reach = rest[-1] - rest[0]
+                gap = min(abs(ordered[lone] - rest[0]), abs(ordered[lone] - rest[-1]))
+                if reach > 0 and gap > reach:
+                    others = f"between {rest[0]:g} and {rest[-1]:g} in all other rows"
+                    reason = f"{role.name} is {ordered[lone]:g}, and {others}"
+                    found.append(Finding(OUTLIER, (int(rows[known[lone]]),), reason))
+    return found
+
+
+def findings_frame(findings: Sequence[Finding], labels: Array, place_of: Any) -> Any:
+    """One line for each row of each finding; rows of one group have one number."""
+    pandas = import_extra("pandas", extra="cli", purpose="Findings as a table")
+    lines = [
+        {"kind": found.kind, "group": number, "row": row, "place": place_of(row), "label": str(labels[row]),
+         "reason": found.reason}
+        for number, found in enumerate(findings)
+        for row in found.rows
+    ]  # fmt: skip
+    return pandas.DataFrame(lines, columns=["kind", "group", "row", "place", "label", "reason"])
+
+
+def _members(groups: IntArray, values: Array) -> list[IntArray]:
+    """Rows of each group in which the values differ, in the order of first rows."""
+    codes = np.unique(values, return_inverse=True)[1]
+    pairs = np.unique(np.column_stack([groups, codes]), axis=0)[:, 0]
+    several = np.flatnonzero(np.bincount(pairs, minlength=groups.max() + 1) > 1)
+    members = [np.flatnonzero(groups == group) for group in several]
+    return sorted(members, key=lambda chosen: int(chosen[0]))
+
+
+def _counted(values: Array) -> str:
+    counts = Counter(values.tolist()).most_common()
+    return ", ".join(f"{str(value)!r} ({count})" for value, count in counts)
+
+
+def _first(distances: FloatArray) -> FloatArray:
+    return distances[:, 0]
+
+
+def _rounded(values: FloatArray) -> FloatArray:
+    """Numbers to six significant digits."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        digits = SIGNIFICANT_DIGITS - 1 - np.floor(np.log10(np.abs(values)))
+        scale = 10.0 ** np.where(np.isfinite(digits), digits, 0.0)
+        rounded = np.round(values * scale) / scale
+    return np.where(np.isfinite(rounded), rounded, values) + 0.0

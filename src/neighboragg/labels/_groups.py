@@ -1,0 +1,389 @@
+"""Groups of rows, duplicates, in-sample probabilities and how well rows predict labels."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import binom, norm
+
+from neighboragg._core.checks import check_labels, check_same_length
+from neighboragg._core.inputs import as_plain, as_rows, refuse_labels_as_column
+from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
+from neighboragg.features import as_strings, is_texts
+
+# From this share of identical rows on, they are worth a note.
+MANY_DUPLICATES = 0.05
+
+
+@dataclass(frozen=True)
+class RowGroups:
+    """Group of each row, what to know about it, and whether duplicates tie most rows together."""
+
+    groups: IntArray
+    notes: tuple[str, ...]
+    tied_together: bool
+
+
+def group_rows(
+    X: FloatArray, codes: IntArray, groups: IntArray | None, *, join_duplicates: bool
+) -> RowGroups:
+    """Join given groups and, if asked, identical rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    codes : ndarray of shape (n,)
+        Labels, only to tell of identical rows that differ in theirs.
+    groups : ndarray of shape (n,) or None
+        Given groups, numbered from 0.
+    join_duplicates : bool
+
+    Returns
+    -------
+    groups : RowGroups
+    """
+    n = len(X)
+    copies = duplicate_groups(X)
+    given = np.arange(n) if groups is None else groups
+    joined = merge_groups(given, copies) if join_duplicates else given
+    largest = int(np.bincount(joined).max())
+    tied_together = 2 * largest > n and largest > int(np.bincount(given).max())
+    return RowGroups(joined, _notes(copies, codes, joined if join_duplicates else None), tied_together)
+
+
+def duplicate_groups(X: FloatArray) -> IntArray:
+    """Number the distinct rows of `X`; identical rows get the same number."""
+    return np.unique(_as_bytes(X), return_inverse=True)[1].ravel()
+
+
+def warn_if_known(X: FloatArray, fitted: FloatArray, owner: str) -> None:
+    """Warn if most of the new rows are rows that were fitted on."""
+    if mostly_known(X, fitted):
+        warnings.warn(
+            f"Most rows of X passed to {owner} are rows it was fitted on, which then vouch for themselves.\n"
+            "Hint: take result_.mask and result_.scores for these.",
+            TrustWarning,
+            stacklevel=4,
+        )
+
+
+def mostly_known(X: FloatArray, fitted: FloatArray) -> bool:
+    """Whether most rows are identical to a fitted one, and more than fitted ones are to each other."""
+    keys = _as_bytes(fitted)
+    if not len(X) or 2 * (known := float(np.isin(_as_bytes(X.astype(fitted.dtype)), keys).mean())) <= 1:
+        return False
+    _, counts = np.unique(keys, return_counts=True)
+    return bool(known > 2 * counts[counts > 1].sum() / len(keys))
+
+
+def _as_bytes(X: FloatArray) -> Array:
+    """Each row as one value to compare."""
+    # Adding zero turns -0.0 into 0.0, so that equal numbers are equal bytes.
+    rows = np.ascontiguousarray(X + 0.0)
+    return rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+
+
+def merge_groups(first: IntArray, second: IntArray) -> IntArray:
+    """Number the rows that hang together, directly or through others, by either grouping.
+
+    Both number their groups from 0.
+    """
+    n_first = int(first.max()) + 1
+    n_nodes = n_first + int(second.max()) + 1
+    links = coo_array((np.ones(len(first)), (first, n_first + second)), shape=(n_nodes, n_nodes))
+    return connected_components(links, directed=False)[1][first].astype(np.intp)
+
+
+def _notes(copies: IntArray, codes: IntArray, joined: IntArray | None) -> tuple[str, ...]:
+    """What to know about identical rows; `joined` if they do not vouch for each other."""
+    notes = []
+    n, n_identical = len(copies), int((np.bincount(copies)[copies] > 1).sum())
+    if n_identical >= MANY_DUPLICATES * n:
+        how = (
+            "they vouch for each other (duplicates='ignore')."
+            if joined is None
+            else "they do not vouch for each other. If they are independent rows, not copies, pass "
+            "duplicates='ignore'."
+        )
+        notes.append(f"{n_identical:,} of {n:,} rows have the same features as another row; {how}")
+    labels = np.unique(np.column_stack([copies, codes]), axis=0)[:, 0]
+    disputed = int((np.bincount(labels)[copies] > 1).sum())
+    if disputed:
+        notes.append(f"{disputed:,} rows have the same features as a row with another label.")
+    return tuple(notes)
+
+
+# An honest classifier may be that many times better than our own models; a memory of the labels is better still.
+PLAUSIBLE_RATIO = 5
+LEAST_AGREEMENT = 0.995
+SIGNIFICANCE = 1e-3
+
+
+def looks_in_sample(agreeing: int, own_agreeing: int, n: int) -> bool:
+    """Whether probabilities agree with the given labels as only a model that has seen the labels can.
+
+    Parameters
+    ----------
+    agreeing : int
+        Rows whose most probable class is the given label.
+    own_agreeing : int
+        The same for the best out-of-sample opinion at hand.
+    n : int
+        All rows.
+
+    Notes
+    -----
+    True if at least 99.5% agree, and the number that does not is significantly (exact binomial test, 0.001) below
+    a fifth of what the best own opinion has.
+    """
+    if agreeing < LEAST_AGREEMENT * n:
+        return False
+    rate = (n - own_agreeing) / n / PLAUSIBLE_RATIO
+    return bool(binom.cdf(n - agreeing, n, rate) < SIGNIFICANCE)
+
+
+def warn_if_in_sample(
+    proba: FloatArray | None, others: Sequence[FloatArray], codes: IntArray, owner: str
+) -> None:
+    """Warn if given probabilities agree with the labels as only a model that has seen them can.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, C) or None
+    others : sequence of ndarray of shape (n, C)
+        What models and neighbors say that have not seen the label.
+    codes : ndarray of shape (n,)
+    owner : str
+        What messages call the caller.
+    """
+    if proba is None:
+        return
+    agreeing, *counts = (int((said.argmax(axis=1) == codes).sum()) for said in (proba, *others))
+    if looks_in_sample(agreeing, max(counts), len(codes)):
+        warnings.warn(
+            f"proba passed to {owner} agrees with y in {agreeing} of {len(codes)} rows, while the best opinion of "
+            f"models and neighbors that have not seen the label agrees in {max(counts)}. It looks like predictions for "
+            "rows that the classifier was trained on, which repeat wrong labels.\n"
+            "Hint: proba=cross_val_predict(classifier, X, y, cv=5, method='predict_proba').",
+            TrustWarning,
+            stacklevel=4,
+        )
+
+
+WEAK_SIGNIFICANCE = 0.1
+
+
+@dataclass(frozen=True)
+class Predictiveness:
+    """How well labels are predicted out of sample, beside what the most frequent class alone would do.
+
+    Parameters
+    ----------
+    agreeing : int
+        Labels that are the most trusted class, and no other class is trusted as much.
+    majority : int
+        Labels of the most frequent class.
+    n : int
+        Labels with another of their class to be compared with.
+    p_value : float
+        Chance that a prediction that knows the frequencies of the classes and nothing else does as well.
+    """
+
+    agreeing: int
+    majority: int
+    n: int
+    p_value: float
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether labels are predicted better than by the frequencies of the classes alone."""
+        return self.p_value <= WEAK_SIGNIFICANCE
+
+
+def measure_predictiveness(
+    trust: FloatArray, codes: IntArray, comparable: BoolArray, n_weights: int
+) -> Predictiveness:
+    """Test trust in labels against the frequencies of the classes.
+
+    Parameters
+    ----------
+    trust : ndarray of shape (n, C)
+        Out-of-sample trust, before labels are weighted by it: after that, a label has had a part in its own judgment.
+    codes : ndarray of shape (n,)
+    comparable : ndarray of bool of shape (n,)
+        Rows with another one of their class.
+    n_weights : int
+        Weights of the pool, which was fitted to these labels.
+
+    Returns
+    -------
+    predictiveness : Predictiveness
+
+    Notes
+    -----
+    Two one-sided paired tests, the smaller p-value counted twice (Bonferroni). A z-test of log t_y − log(frequency of
+    y), its sum less one for each fitted weight (Akaike): the likelihood tells of features that say much about a rare
+    class, where right guesses hardly exceed the majority. And an exact sign test of right guesses against always
+    saying the most frequent class, which labels that are wrong for certain do not spoil.
+    """
+    given, labels = trust[comparable], codes[comparable]
+    n = len(labels)
+    if n < 2:
+        return Predictiveness(0, n, n, 1.0)
+    counts = np.bincount(labels, minlength=trust.shape[1])
+    own = given[np.arange(n), labels]
+    gain = np.log(np.maximum(own, 1e-12)) - np.log(counts[labels] / n)
+    by_likelihood = norm.sf((gain.sum() - n_weights) / (np.sqrt(n) * gain.std(ddof=1) + 1e-9))
+    others = given.copy()
+    others[np.arange(n), labels] = -1.0
+    right, frequent = own > others.max(axis=1), labels == counts.argmax()
+    gained, lost = int((right & ~frequent).sum()), int((~right & frequent).sum())
+    by_sign = binom.sf(gained - 1, gained + lost, 0.5)
+    return Predictiveness(
+        agreeing=int(right.sum()),
+        majority=int(counts.max()),
+        n=n,
+        p_value=min(1.0, 2.0 * float(min(by_likelihood, by_sign))),
+    )
+
+
+# A mapping with these names holds other rows under each, not other views of the same.
+PARTS_OF_A_SPLIT = {"test", "train", "unsupervised", "validation"}
+
+
+def read_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
+    """Data frames and sparse matrices as they are, texts as an array of strings, all else as a 2-D array.
+
+    A mapping is several views of the rows, each of any of these kinds.
+    """
+    if isinstance(X, Mapping) and X and not set(X) <= PARTS_OF_A_SPLIT:
+        return _read_views(X, owner)
+    X = as_plain(X, "X", owner)
+    if is_texts(X):
+        return as_strings(np.asarray(X, dtype=object))
+    return as_rows(X, owner, keep_vectors=keep_vectors)
+
+
+def width(rows: Any) -> int:
+    """Number of features; texts are one."""
+    if isinstance(rows, dict):
+        return sum(map(width, rows.values()))
+    return int(rows.shape[1]) if len(rows.shape) == 2 else 1
+
+
+def n_rows(rows: Any) -> int:
+    """Number of rows, the same in all views."""
+    return int(next(iter(rows.values())).shape[0] if isinstance(rows, dict) else rows.shape[0])
+
+
+def refuse_labels_among(rows: Any, labels: Array, owner: str) -> None:
+    """Raise if a column of the rows, in any view, is the labels themselves."""
+    for view in rows.values() if isinstance(rows, dict) else [rows]:
+        refuse_labels_as_column(view, labels, owner)
+
+
+def without_code(state: dict[str, Any], owner: str) -> dict[str, Any]:
+    """What to save of a detector: not the code of a callable, which is passed again when it is loaded."""
+    features = state["features"]
+    if isinstance(features, Mapping) and any(_is_code(view) for view in features.values()):
+        raise InvalidParameterError(
+            f"This {owner} cannot be saved: a view of its features is a callable, which is code.\n"
+            "Hint: make it a transformer, or pass the vectors of the views."
+        )
+    return {name: value for name, value in state.items() if name != "features" or not _is_code(value)}
+
+
+def _is_code(features: Any) -> bool:
+    return callable(features) and not hasattr(features, "transform")
+
+
+def check_vectors(vectors: FloatArray, owner: str) -> FloatArray:
+    """Raise if there is nothing to compare rows by."""
+    if not vectors.shape[1]:
+        raise InvalidInputError(
+            f"X passed to {owner} has nothing to judge labels by: no numbers, no category that occurs twice, and no "
+            "texts with a word in common.\nHint: pass embeddings of the rows, or further columns."
+        )
+    return vectors
+
+
+def _read_views(views: Mapping[Any, Any], owner: str) -> dict[str, Any]:
+    for name in views:
+        if not isinstance(name, str):
+            raise InvalidInputError(f"The views of X passed to {owner} must be called by str. Got {name!r}.")
+    rows = {name: read_rows(view, owner) for name, view in views.items()}
+    lengths = {name: view.shape[0] for name, view in rows.items()}
+    if len(set(lengths.values())) != 1:
+        given = ", ".join(f"{name!r} {n}" for name, n in lengths.items())
+        raise InvalidInputError(
+            f"The views of X passed to {owner} must have the same number of rows. Got {given}.\n"
+            "Hint: each view needs a vector for every row, in the same order."
+        )
+    return rows
+
+
+def check_classes(y: ArrayLike, rows: FloatArray, owner: str) -> tuple[Array, IntArray]:
+    """Return the sorted classes, at least two, and the position of each label among them."""
+    labels = check_labels(y, "y", owner)
+    check_same_length(rows, "X", labels, "y", owner)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise InvalidInputError(
+            f"y passed to {owner} has only the class {classes.tolist()[0]!r}; a label can be wrong only if there "
+            "are at least two.\nHint: pass the rows of all classes together."
+        )
+    return classes, codes.astype(np.intp)
+
+
+def check_groups(groups: ArrayLike, n: int, owner: str) -> IntArray:
+    """Return a number for each row, the same for rows of one group; a missing value is a group of its own."""
+    values = np.asarray(groups)
+    if values.shape != (n,):
+        raise InvalidInputError(
+            f"groups passed to {owner} must hold one value for each of the {n} rows. Got shape {values.shape}."
+        )
+    # Row by row, and only NaN differs from itself.
+    missing = np.asarray((values == None) | (values != values))  # noqa: E711
+    known = values[~missing].astype(str) if values.dtype.kind == "O" else values[~missing]
+    numbers = np.empty(n, dtype=np.intp)
+    names, numbers[~missing] = np.unique(known, return_inverse=True)
+    numbers[missing] = len(names) + np.arange(missing.sum())
+    if numbers.max() == 0:
+        raise InvalidInputError(
+            f"groups passed to {owner} puts all {n} rows into one group, so none can vouch for another.\n"
+            "Hint: leave out groups if the rows are independent."
+        )
+    return numbers
+
+
+def check_verified(verified: ArrayLike | None, n: int, owner: str) -> BoolArray:
+    """Return a mask of the verified rows, from a mask, from row numbers or from nothing."""
+    mask = np.zeros(n, dtype=bool)
+    if verified is None:
+        return mask
+    values = np.asarray(verified)
+    if values.dtype.kind == "b" and values.shape == (n,):
+        mask |= values
+    elif values.dtype.kind in "iu" and values.ndim == 1 and ((values >= 0) & (values < n)).all():
+        if len(np.unique(values)) < len(values):
+            raise InvalidInputError(
+                f"verified passed to {owner} names the same row more than once.\n"
+                "Hint: whole numbers are row numbers; pass booleans for a mask."
+            )
+        mask[values] = True
+    else:
+        raise InvalidInputError(
+            f"verified passed to {owner} must be a mask of the {n} rows, or row numbers from 0 to {n - 1}. "
+            f"Got shape {values.shape} of dtype {values.dtype}."
+        )
+    if mask.all() or not mask.any():
+        raise InvalidInputError(
+            f"verified passed to {owner} marks {'all' if mask.any() else 'none'} of the {n} rows.\n"
+            "Hint: mark the rows whose labels have been verified, and leave out verified if there are none."
+        )
+    return mask

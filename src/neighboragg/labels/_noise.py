@@ -1,0 +1,331 @@
+"""How many labels are wrong, and the probability that each one is."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import expit, logsumexp
+
+from neighboragg._core.checks import check_proba, check_same_length
+from neighboragg._core.stats import best_other_class, softmax
+from neighboragg._core.types import ArrayLike, BoolArray, FloatArray, IntArray
+from neighboragg._store.objects import Stored
+from neighboragg.exceptions import InvalidInputError
+from neighboragg.labels._noise_model import MOST_ROWS, NoiseModel, fit_noise_model
+from neighboragg.promises import clopper_pearson
+
+# A mean of equal values may round to above them, and then no row of the class would be confident.
+_THRESHOLD_SLACK = 1e-6
+
+
+def confident_count(trust: ArrayLike, y_codes: ArrayLike) -> int:
+    """Count the rows whose trust vector is confident of another label than the given one.
+
+    Parameters
+    ----------
+    trust : array-like of shape (n, C)
+        Out-of-sample trust in each class; rows sum to 1.
+    y_codes : array-like of int of shape (n,)
+        Given label of each row as a column of `trust`, 0 to C - 1.
+
+    Returns
+    -------
+    count : int
+        Number of rows to flag, between 0 and n.
+
+    Notes
+    -----
+    The threshold of class j is its mean self-confidence, :math:`t_j = \\text{mean}\\{p_j(x) : y(x) = j\\}`. A row is
+    counted if its most trusted class is another than the given one and reaches its threshold; a tie favors the
+    given label.
+
+    Confident learning [1]_ looks for the best class *among those that reach their threshold*. The two agree as long
+    as every class has rows enough to be trusted. A misspelled label makes a class of one row, which nobody trusts
+    and whose threshold is therefore next to nothing: nearly every doubtful row reaches that one, and would be counted.
+
+    *Assumptions:* noise depends on the true class only and never makes up half a class; the trust is out of sample
+    (a model that has seen the label agrees with it), and good enough that a row of true class j exceeds class j's
+    threshold and no other. The models' own errors count as noise otherwise: this is an estimate without a
+    guarantee, in general not an upper bound. Check it with :func:`errors_left_interval` on a reviewed sample before
+    using it as the `noise_rate` of :func:`cmd_threshold`.
+
+    References
+    ----------
+    .. [1] Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels",
+       Journal of Artificial Intelligence Research 70, 2021, section 3.
+
+    Examples
+    --------
+    >>> from neighboragg.labels import confident_count
+    >>> confident_count([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]], [0, 0, 0, 1])
+    1
+    """
+    values, codes = check_trust(trust, y_codes, "trust", "confident_count")
+    return int(confident_of_another(values, codes).sum())
+
+
+def confident_of_another(values: FloatArray, codes: IntArray) -> BoolArray:
+    """Rows whose most trusted class is not the given one and reaches its mean self-confidence."""
+    n_classes = values.shape[1]
+    given = values[np.arange(len(codes)), codes]
+    sizes = np.bincount(codes, minlength=n_classes)
+    sums = np.bincount(codes, weights=given, minlength=n_classes)
+    thresholds = np.where(sizes > 0, sums / np.maximum(sizes, 1), np.inf)
+    best = values.max(axis=1)
+    # A row that trusts several classes alike may be confident of any of them.
+    reached = ((values == best[:, None]) & (values >= thresholds - _THRESHOLD_SLACK)).any(axis=1)
+    return (given < best) & reached
+
+
+def check_trust(values: ArrayLike, y_codes: ArrayLike, name: str, owner: str) -> tuple[FloatArray, IntArray]:
+    """Return the checked matrix, and the labels as columns of it."""
+    shape = np.shape(values)
+    matrix = check_proba(values, name, owner, n_classes=shape[1] if len(shape) == 2 else 0)
+    codes = np.asarray(y_codes)
+    if codes.ndim != 1 or codes.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"y_codes passed to {owner} must be a one-dimensional array of integers. "
+            f"Got shape {codes.shape} of dtype {codes.dtype}.\n"
+            "Hint: classes, y_codes = np.unique(y, return_inverse=True)."
+        )
+    check_same_length(matrix, name, codes, "y_codes", owner)
+    if not len(codes):
+        raise InvalidInputError(f"{name} passed to {owner} is empty; at least one row is needed.")
+    n_classes = matrix.shape[1]
+    outside = (codes < 0) | (codes >= n_classes)
+    if outside.any():
+        raise InvalidInputError(
+            f"y_codes passed to {owner} must lie in 0 to {n_classes - 1}, one per column of {name}. "
+            f"Got {codes[outside][0]} at position {int(outside.argmax())}.\n"
+            "Hint: classes, y_codes = np.unique(y, return_inverse=True)."
+        )
+    return matrix, codes.astype(np.intp)
+
+
+# Log likelihood that a model of random errors has to gain to count for as much as plain doubt.
+HALF_GAIN = 5.0
+# Random errors make up this share of the doubted labels, or more, if they are what there is to doubt.
+EXPLAINED = 1 / 2
+# Doubt in log odds, by differences of trust: of two labels that nobody trusts none is much worse than the other.
+DOUBT_SLOPE = 4.0
+# Up to this share of doubted labels as many are expected to be wrong; of more, more than are doubted.
+EVEN_SHARE = 0.06
+TRUST_FLOOR = 1e-30
+MOST_LOG_POWER = 1.0
+
+
+@dataclass(frozen=True)
+class LabelNoise(Stored):
+    """Log odds that labels are right, of rows fitted on and of others.
+
+    Parameters
+    ----------
+    model : NoiseModel
+        Of random errors.
+    randomness : float
+        How far errors look random, 1, or like ambiguity, 0: the weight of the model.
+    power : float
+        Of the trust that the model sees, which makes it calibrated to the given labels.
+    shift : float
+        Added to log odds, so that the mean of P(wrong) is the estimated share.
+    has_kin : ndarray of bool of shape (C,)
+        Classes whose rows are near each other at all.
+    """
+
+    model: NoiseModel
+    randomness: float
+    power: float
+    shift: float
+    has_kin: BoolArray
+
+    def log_odds(self, trust: FloatArray, first: FloatArray, codes: IntArray) -> FloatArray:
+        """Log odds that labels are right, from trust and that of the first pass; low is suspicious."""
+        usual = self.has_kin[codes]
+        log_odds = _log_ratio(trust, codes)
+        known, labels = _among(self.has_kin, trust[usual], first[usual], codes[usual])
+        random = self.model.log_odds(softmax(self.power * known), labels)
+        log_odds[usual] = _mixed(random, first[usual], codes[usual], self.randomness) + self.shift
+        return log_odds
+
+
+@dataclass(frozen=True)
+class FoundNoise:
+    """What the labels of the rows fitted on look like.
+
+    Parameters
+    ----------
+    noise : LabelNoise
+    p_wrong : ndarray of shape (n,)
+    rate : float
+        Estimated share of wrong labels, the mean of `p_wrong`.
+    low, high : float
+        The share if only errors that look random are errors, and if labels are wrong as often as trust doubts them; the
+        more errors look random, the more the latter is the share of labels that are not the most trusted class.
+    p_random : ndarray of shape (n,)
+        P(label is a random error).
+    doubted : ndarray of bool of shape (n,)
+        Rows whose trust is confident of another label; for a class without kin, rows that trust another more.
+    has_kin : ndarray of bool of shape (n,)
+    """
+
+    noise: LabelNoise
+    p_wrong: FloatArray
+    rate: float
+    low: float
+    high: float
+    p_random: FloatArray
+    doubted: BoolArray
+    has_kin: BoolArray
+
+    def n_to_flag(self, rows: BoolArray) -> int:
+        """How many of these rows are worth flagging: for the best F1 of random errors, else the doubted ones."""
+        usual, w = rows & self.has_kin, self.noise.randomness
+        random, doubted = likely_f1_count(self.p_random[usual]), int(self.doubted[usual].sum())
+        return round(w * random + (1 - w) * doubted) + int(self.doubted[rows & ~self.has_kin].sum())
+
+
+def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_kin: BoolArray) -> FoundNoise:
+    """Fit the noise of labels to trust in them.
+
+    Parameters
+    ----------
+    trust : ndarray of shape (n, C)
+        Out-of-sample trust, calibrated to the given labels.
+    first : ndarray of shape (n, C)
+        That of the first pass, before labels were weighted by it.
+    codes : ndarray of shape (n,)
+    has_kin : ndarray of bool of shape (C,)
+        Classes whose rows are near each other at all. The others are names without a pattern, such as misspelled
+        ones: they say nothing about the noise of other labels.
+
+    Returns
+    -------
+    found : FoundNoise
+
+    Notes
+    -----
+    *Random errors* are found by :func:`fit_noise_model` in the calibrated geometric mean of both trusts. *Errors that
+    look like ambiguity* cannot be told from it: where labels are what trust expects, some are odd, and nobody can say
+    whether they are errors. Those are ranked by 4 (t_y − max_c t_c) in the first pass, which has not yet taken sides,
+    and as many are expected to be wrong as :func:`likely_share` makes of the doubted ones, those that
+    :func:`confident_count` counts.
+
+    Log odds and shares of the two are mixed with weight g² / (g² + 25) · min(1, 2 r / c) for the first, where g is the
+    gain in log likelihood of the model of random errors, r the share of random errors, and c that of the doubted: a few
+    random errors among many doubted labels do not clear the others.
+    """
+    n, usual = len(codes), has_kin[codes]
+    log_trust, labels = _among(has_kin, trust[usual], first[usual], codes[usual])
+    power = _calibrating_power(log_trust, labels)
+    known = softmax(power * log_trust)
+    model = fit_noise_model(known, labels)
+    gain = max(model.gain, 0.0)
+    log_odds, p_random = model.log_odds(known, labels), np.zeros(n)
+    p_random[usual] = expit(-log_odds)
+    unlikely = trust[np.arange(n), codes] < trust.max(axis=1)
+    doubted = unlikely.copy()
+    doubted[usual] = confident_of_another(_calibrated(has_kin, trust[usual], labels), labels)
+    random, n_doubted = float(p_random.sum()), int(doubted[usual].sum())
+    randomness = gain**2 / (gain**2 + HALF_GAIN**2) * min(1.0, random / max(EXPLAINED * n_doubted, 1.0))
+    doubt, n_usual = 1 - trust[np.arange(n), codes], max(int(usual.sum()), 1)
+    ambiguous = n_usual * likely_share(n_doubted / n_usual, float(doubt[usual].sum()) / n_usual)
+    expected = randomness * random + (1 - randomness) * ambiguous
+    mixed = _mixed(log_odds, first[usual], codes[usual], randomness)
+    noise = LabelNoise(model, randomness, power, _shift(mixed, expected), has_kin)
+    p_wrong = expit(-noise.log_odds(trust, first, codes))
+    rate = float(p_wrong.mean())
+    certain = randomness * p_random[p_random > 0.5].sum()
+    low = min(rate, float(clopper_pearson(int(certain), n)[0]))
+    # Random errors make trust doubt everything a little; then only labels that trust another class more are counted.
+    odd = float(clopper_pearson(int(unlikely.sum()), n)[1])
+    high = max(rate, randomness * odd + (1 - randomness) * float(doubt.mean()))
+    return FoundNoise(noise, p_wrong, rate, low, high, p_random, doubted, usual)
+
+
+def likely_share(doubted: float, doubt: float) -> float:
+    """Share of labels to expect wrong where errors look like ambiguity.
+
+    Parameters
+    ----------
+    doubted : float
+        Share of labels for which trust is confident of another.
+    doubt : float
+        Mean of 1 − t_y, which no share of errors exceeds unless more are doubted.
+
+    Notes
+    -----
+    Trust learns plausible errors as if they were right, and the more there are, the fewer of them it doubts:
+    beyond :data:`EVEN_SHARE` the share grows with the power 3/2.
+    """
+    return max(doubted, min(doubted * (doubted / EVEN_SHARE) ** 0.5, doubt))
+
+
+def likely_f1_count(p: FloatArray) -> int:
+    """Number of rows whose flags have the largest expected F1, 2 Σ_{i≤k} p_i / (k + Σ p)."""
+    found = np.cumsum(np.sort(p)[::-1])
+    if not len(p) or found[-1] <= 0.5:
+        return 0
+    return int(np.argmax(2 * found / (np.arange(1, len(p) + 1) + found[-1]))) + 1
+
+
+def _among(
+    has_kin: BoolArray, trust: FloatArray, first: FloatArray, codes: IntArray
+) -> tuple[FloatArray, IntArray]:
+    """Log trust, halfway to that of the first pass, and labels, both among the classes with kin alone."""
+    log_trust = np.log(np.sqrt(trust[:, has_kin] * first[:, has_kin]) + TRUST_FLOOR)
+    return log_trust, (np.cumsum(has_kin) - 1)[codes]
+
+
+def _calibrated(has_kin: BoolArray, trust: FloatArray, labels: IntArray) -> FloatArray:
+    """Trust among the classes with kin, calibrated again where others were left out."""
+    if has_kin.all():
+        return trust
+    log_trust = np.log(trust[:, has_kin] + TRUST_FLOOR)
+    return softmax(_calibrating_power(log_trust, labels) * log_trust)
+
+
+def _calibrating_power(log_trust: FloatArray, labels: IntArray) -> float:
+    """The power of trust that makes given labels most likely.
+
+    Trust that is too sure of itself looks as if labels were wrong at random.
+    """
+    if not len(labels):
+        return 1.0
+    every = max(1, len(labels) // MOST_ROWS)
+    values, given = log_trust[::every], labels[::every]
+
+    def surprise(log_power: float) -> float:
+        scaled = np.exp(log_power) * values
+        return float((logsumexp(scaled, axis=1) - scaled[np.arange(len(given)), given]).sum())
+
+    return float(np.exp(minimize_scalar(surprise, bounds=(-MOST_LOG_POWER, MOST_LOG_POWER)).x))
+
+
+def _mixed(random: FloatArray, first: FloatArray, codes: IntArray, randomness: float) -> FloatArray:
+    """Log odds against a random error, mixed with doubt."""
+    given, other = _given_and_other(first, codes)
+    return np.asarray(randomness * random + (1 - randomness) * DOUBT_SLOPE * (given - other))
+
+
+def _log_ratio(trust: FloatArray, codes: IntArray) -> FloatArray:
+    """log t_y − log max_c t_c over other classes."""
+    given, other = _given_and_other(trust, codes)
+    tiny = np.finfo(np.float64).tiny
+    return np.asarray(np.log(given + tiny) - np.log(other + tiny))
+
+
+def _given_and_other(trust: FloatArray, codes: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Trust in the given label, and in the best other one."""
+    row = np.arange(len(codes))
+    return trust[row, codes], trust[row, best_other_class(trust, codes)]
+
+
+def _shift(log_odds: FloatArray, expected: float) -> float:
+    """What to add to log odds so that P(wrong) sums to what is expected."""
+    n = len(log_odds)
+    if not n:
+        return 0.0
+    # Half a label at least: nothing found is not nothing there.
+    wanted = min(max(expected, 0.5), 0.9 * n)
+    reach = float(np.abs(log_odds).max()) + np.log(n) + 20.0
+    return float(brentq(lambda b: expit(-log_odds - b).sum() - wanted, -reach, reach))

@@ -1,0 +1,302 @@
+"""An audit and its files."""
+
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neighboragg._core.files import check_outputs, escape_formula, staged_files
+from neighboragg._core.packages import import_extra
+from neighboragg._core.types import IntArray
+from neighboragg._data.source import Table
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError
+from neighboragg.features import ColumnRole, describe_roles
+from neighboragg.labels._findings import KINDS, SPLIT, WRONG, Finding, findings_frame
+from neighboragg.labels._result import MislabelResult
+from neighboragg.labels._review_set import ReviewSet, load_review_set, save_review_set
+
+
+@dataclass(frozen=True)
+class AuditFiles:
+    """Where an audit and its review are kept.
+
+    Parameters
+    ----------
+    flagged : Path
+        CSV file of the flagged rows.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from neighboragg.labels import AuditFiles
+    >>> AuditFiles(Path("suspicious.csv")).review.name
+    'suspicious.review.json'
+    """
+
+    flagged: Path
+
+    @property
+    def plot(self) -> Path:
+        """Scores, and given against suggested labels."""
+        return self.flagged.with_suffix(".png")
+
+    @property
+    def findings(self) -> Path:
+        """Findings beside labels that look wrong."""
+        return self.flagged.with_suffix(".findings.csv")
+
+    @property
+    def review(self) -> Path:
+        """The review set."""
+        return self.flagged.with_suffix(".review.json")
+
+    @property
+    def decisions(self) -> Path:
+        """The decisions of the review."""
+        return self.review.with_suffix(".decisions.sqlite")
+
+    def check(self, table: str, *, overwrite: bool) -> None:
+        """Raise if the files cannot be written, or would be written over the table.
+
+        Parameters
+        ----------
+        table : str
+            Path of the table.
+        overwrite : bool
+            Whether existing files may be replaced.
+        """
+        if self.flagged.suffix.lower() != ".csv":
+            raise InvalidParameterError(
+                f"The output {self.flagged} must end in .csv; plots and the review set go beside it."
+            )
+        _check_not_among_pictures(self.flagged, Path(table))
+        outputs = (self.flagged, self.findings, self.plot, self.review)
+        for path in outputs:
+            check_not_input(Path(table), path)
+        check_outputs(*outputs, overwrite=overwrite)
+
+    def check_decisions(self, review_set: ReviewSet) -> None:
+        """Raise if there are decisions about other rows, which a new review set would orphan.
+
+        Parameters
+        ----------
+        review_set : ReviewSet
+        """
+        if self.decisions.exists() and self._earlier_fingerprint() != review_set.fingerprint:
+            raise InvalidInputError(
+                f"{self.decisions} holds decisions about an earlier audit, which these flags do not fit.\n"
+                "Hint: choose another name with -o, or move that file away."
+            )
+
+    def _earlier_fingerprint(self) -> str | None:
+        """The rows and labels that existing decisions are about; None if their review set is gone or damaged."""
+        try:
+            return load_review_set(self.review).fingerprint
+        except (OSError, NeighborAggError):
+            return None
+
+    def existing_review(self) -> Path:
+        """The review set, which must be there."""
+        if not self.review.exists():
+            raise InvalidInputError(
+                f"There is no review set {self.review}.\n"
+                f"Hint: neighboragg audit table.csv --label y -o {self.flagged}"
+            )
+        return self.review
+
+
+def _check_not_among_pictures(output: Path, folder: Path) -> None:
+    """Raise if the plot of an audit would become a picture of a class of the folder that was audited."""
+    if folder.is_dir() and folder.resolve() in output.resolve().parent.parents:
+        raise InvalidInputError(
+            f"The output {output} would lie among the pictures of {folder}.\nHint: choose another with -o."
+        )
+
+
+def check_not_input(table: Path, output: Path) -> None:
+    """Raise if the output would be written over the table."""
+    if output.exists() and table.exists() and output.samefile(table):
+        raise InvalidInputError(
+            f"The output {output} would replace the table.\nHint: choose another with -o."
+        )
+
+
+N_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What an audit found; made by :func:`audit`.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    result : MislabelResult
+        The judgment of each row that was judged.
+    rows : ndarray of int of shape (n,)
+        Position of each judged row in the table, counted from 0 without the header.
+    roles : tuple of ColumnRole
+        What each column was used for, or why it was not; empty if labels were judged by embeddings.
+    findings : tuple of Finding
+        What was found beside labels that look wrong.
+    review_set : ReviewSet
+        What a person is to look at.
+    frame : pandas.DataFrame
+        The columns of the judged rows.
+    split : str or None
+        Column of the split, if copies across it were looked for.
+    notes : tuple of str
+        What to know about the table and the judgment.
+    judged_by : str
+        What labels were judged by, where that is not the columns.
+    """
+
+    table: Table = field(repr=False)
+    result: MislabelResult
+    rows: IntArray = field(repr=False)
+    roles: tuple[ColumnRole, ...] = field(repr=False)
+    findings: tuple[Finding, ...] = field(repr=False)
+    review_set: ReviewSet = field(repr=False)
+    frame: Any = field(repr=False)
+    split: str | None = None
+    notes: tuple[str, ...] = ()
+    judged_by: str = "embeddings."
+
+    def counts(self) -> dict[str, int]:
+        """Number of rows found, by kind.
+
+        Returns
+        -------
+        counts : dict of str to int
+            In the order "wrong label", "conflicting copies", "copies across the split" (if there is a split),
+            "unlike all others".
+        """
+        rows: dict[str, set[int]] = {kind: set() for kind in KINDS if self.split is not None or kind != SPLIT}
+        rows[WRONG] = set(self.rows[self.result.mask].tolist())
+        for found in self.findings:
+            rows[found.kind] |= set(found.rows)
+        return {kind: len(found) for kind, found in rows.items()}
+
+    def summary(self) -> str:
+        """What was judged by what, and what was found, as text.
+
+        Returns
+        -------
+        text : str
+        """
+        result = self.result
+        name = Path(self.table.name).name
+        parts = [f"{len(result):,} labels of {name}, judged by"]
+        parts[0] += ":\n" + describe_roles(self.roles) if self.roles else f" {self.judged_by}"
+        counts = self.counts()
+        width = max(len(f"{count:,}") for count in counts.values())
+        parts.append(
+            "Found:\n" + "\n".join(f"  {count:>{width},}  {KINDS[kind]}" for kind, count in counts.items())
+        )
+        if result.n_flagged:
+            parts[-1] += (
+                f"\n{result.n_flagged:,} labels flagged ({result.n_flagged / len(result):.1%}). {result.promise}\n"
+                f"{result.noise_summary()}"
+            )
+            parts.append("Most suspicious labels:\n" + "\n".join(self._worst()))
+            parts.append("Most frequent exchanges:\n" + "\n".join(self._pairs()))
+        notes = [*self.notes, *result.notes]
+        if notes:
+            parts.append("\n".join(f"Note: {note}" for note in notes))
+        return "\n\n".join(parts)
+
+    def to_frame(self) -> Any:
+        """The flagged rows, most suspicious first, with what was found and their own columns.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            Columns row (counted from 0), place (as the file shows it), those of
+            :meth:`MislabelResult.to_frame`, and those of the table.
+        """
+        pandas = import_extra("pandas", extra="cli", purpose="Audit.to_frame")
+        flagged = self._flagged()
+        found = self.result.to_frame().iloc[flagged].drop(columns="flagged")
+        found.insert(0, "row", self.rows[flagged])
+        found.insert(1, "place", [self.table.place_of(int(row)) for row in self.rows[flagged]])
+        taken = set(found.columns)
+        own = self.frame.iloc[flagged].set_axis(found.index)
+        own.columns = [name if name not in taken else f"{name} (data)" for name in own.columns]
+        return pandas.concat([found, own], axis=1).reset_index(drop=True)
+
+    def findings_frame(self) -> Any:
+        """The findings beside labels that look wrong, one line for each row of each.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            Columns kind, group (rows of one finding share it), row, place, label, reason.
+        """
+        return findings_frame(self.findings, self.table.labels, self.table.place_of)
+
+    def write(self, output: str | PathLike[str], *, overwrite: bool = False) -> AuditFiles:
+        """Write the flagged rows, the other findings, the review set and a plot.
+
+        Parameters
+        ----------
+        output : path-like
+            CSV file of the flagged rows; the others go beside it.
+        overwrite : bool, default=False
+            Whether existing files may be replaced. Decisions of an earlier review never are.
+
+        Returns
+        -------
+        files : AuditFiles
+            Where they are.
+        """
+        files = AuditFiles(Path(output))
+        files.check(self.table.name, overwrite=overwrite)
+        files.check_decisions(self.review_set)
+        with staged_files() as stage:
+            write_csv(self.to_frame(), stage(files.flagged))
+            write_csv(self.findings_frame(), stage(files.findings))
+            save_review_set(stage(files.review), self.review_set)
+            _draw(self.result, stage(files.plot))
+        return files
+
+    def _flagged(self) -> IntArray:
+        ranking = self.result.ranking
+        return ranking[self.result.mask[ranking]]
+
+    def _worst(self) -> list[str]:
+        """The most suspicious labels, with their reasons."""
+        result, lines = self.result, []
+        for i in self._flagged()[:N_SHOWN].tolist():
+            place = self.table.place_of(int(self.rows[i]))
+            lines.append(f"  {place}: {str(result.given[i])!r} is more likely {str(result.suggested[i])!r}")
+            lines.append(f"      {'; '.join(result.reasons[i])}")
+        return lines
+
+    def _pairs(self) -> list[str]:
+        mask = self.result.mask
+        pairs, counts = np.unique(
+            np.column_stack([self.result.given[mask], self.result.suggested[mask]]),
+            axis=0,
+            return_counts=True,
+        )
+        ranked = np.argsort(-counts, kind="stable")[:N_SHOWN]
+        return [f"  {counts[i]:,} × {str(pairs[i, 0])!r} → {str(pairs[i, 1])!r}" for i in ranked]
+
+
+def write_csv(frame: Any, path: Path) -> None:
+    """A CSV file that is likely to be opened in a spreadsheet, which must not run what it finds there."""
+    safe = frame.map(escape_formula).set_axis([escape_formula(name) for name in frame.columns], axis=1)
+    safe.to_csv(path, index=False)
+
+
+def _draw(result: MislabelResult, path: Path) -> None:
+    """Scores and given against suggested labels, side by side."""
+    figures = import_extra("matplotlib.figure", extra="cli", purpose="The plot of an audit")
+    figure = figures.Figure(figsize=(11, 4.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    result.plot_scores(left)
+    result.plot_matrix(right)
+    figure.savefig(path, dpi=110)

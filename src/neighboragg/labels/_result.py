@@ -1,0 +1,437 @@
+"""The result of a search for wrong labels, with reasons."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neighboragg._core.packages import import_extra
+from neighboragg._core.stats import best_other_class
+from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
+from neighboragg._core.views import LEARNED, view_of
+from neighboragg._report.label_plots import LabelMatrixDisplay, LabelScoreDisplay
+from neighboragg._store.objects import Savable, require
+from neighboragg.labels._label_trust import LabeledRows, LabelTrust
+from neighboragg.labels._rules import Flags, JudgedLabels
+from neighboragg.promises import conformal_p_values
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# A row is isolated if hardly any other is so far from its nearest neighbor, and it is far.
+ISOLATED_QUANTILE, ISOLATED_FACTOR = 0.99, 2.0
+
+
+def reasons_for(
+    flagged: IntArray,
+    *,
+    classes: Array,
+    codes: IntArray,
+    suggested: IntArray,
+    trust: FloatArray,
+    votes: Mapping[str, FloatArray],
+    said: Mapping[str, FloatArray],
+    distances: Mapping[str, FloatArray],
+) -> list[tuple[str, ...]]:
+    """Say for each flagged row what speaks against its label.
+
+    Parameters
+    ----------
+    flagged : ndarray of shape (m,)
+        Row numbers.
+    classes : ndarray of shape (C,)
+    codes, suggested : ndarray of shape (n,)
+        Given label, and the best other one, as positions in `classes`.
+    trust : ndarray of shape (n, C)
+        Trust in each class.
+    votes : mapping of str to ndarray of shape (n, C)
+        Neighbors of each class in each view.
+    said : mapping of str to ndarray of shape (n, C)
+        Probabilities by the name of who gave them.
+    distances : mapping of str to ndarray of shape (n,)
+        Distance to the nearest neighbor in each view; inf if there is none.
+
+    Returns
+    -------
+    reasons : list of tuple of str
+        At least one for each flagged row.
+    """
+    names = [repr(label) for label in classes.tolist()]
+    lone = (np.bincount(codes, minlength=len(classes)) == 1)[codes]
+    several = len({view_of(name) for name in votes}) > 1
+    within = {name: _within(name, several) for name in votes}
+    # A learned metric makes near and far what helps to tell classes apart; it says nothing about odd rows.
+    isolated = {view: isolated_rows(nearest) for view, nearest in distances.items() if view == view_of(view)}
+    favorites = {name: proba.argmax(axis=1) for name, proba in said.items()}
+
+    def of_row(i: int) -> Sequence[str]:
+        given, other = codes[i], suggested[i]
+        found = []
+        if lone[i]:
+            found.append(f"only row of class {names[given]}")
+        disagree = {name: counts[i] for name, counts in votes.items() if counts[i, other] > counts[i, given]}
+        for name, counts in disagree.items():
+            # In a learned metric the same is no further reason.
+            if name == view_of(name) or view_of(name) not in disagree:
+                share = f"{counts[other]:.0f} of {counts.sum():.0f}"
+                found.append(f"neighbors{within[name]} disagree ({share} are {names[other]})")
+        for name, favorite in favorites.items():
+            if (best := favorite[i]) != given:
+                found.append(f"{name} prefers {names[best]} ({said[name][i, best]:.2f})")
+        found += [f"isolated row{within[view]}" for view, alone in isolated.items() if alone[i]]
+        return found or [
+            f"weak evidence ({names[given]} {trust[i, given]:.2f}, {names[other]} {trust[i, other]:.2f})"
+        ]
+
+    return [tuple(of_row(i)) for i in flagged]
+
+
+def _within(name: str, several: bool) -> str:
+    """Where neighbors were looked for; views are named only where there are several."""
+    if several:
+        return f" in {name!r}"
+    return "" if name == view_of(name) else f" in a {LEARNED}"
+
+
+def isolated_rows(distances: FloatArray) -> BoolArray:
+    """Rows much farther from their nearest neighbor than nearly all others are."""
+    finite = distances[np.isfinite(distances)]
+    if not len(finite):
+        return np.ones(len(distances), dtype=bool)
+    limit = max(float(np.quantile(finite, ISOLATED_QUANTILE)), ISOLATED_FACTOR * float(np.median(finite)))
+    return distances > limit
+
+
+KIND = "MislabelResult"
+N_SHOWN = 5
+# From here on errors are said to look like one sort only.
+MOSTLY = 0.75
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MislabelResult(Savable):
+    """Labels judged one by one; made by :func:`find_mislabeled` and :class:`MislabelDetector`.
+
+    Parameters
+    ----------
+    mask : ndarray of bool of shape (n,)
+        True where the label is flagged.
+    scores : ndarray of shape (n,)
+        Reliability of each given label; low is suspicious. By default the log odds that it is right, log(1 − p) − log p
+        with p = `p_wrong`.
+    p_wrong : ndarray of shape (n,)
+        Estimated probability that the label is wrong.
+    p_values : ndarray of shape (n,)
+        Small is suspicious. If rows with verified labels were given, the conformal p-value against those:
+        (1 + number of verified scores at or below) / (m + 1). Otherwise the same against all other rows, that
+        is the rank of the score divided by n, which is conservative for a right label as wrong ones are among
+        those others. A verified row is compared with the rest of the verified rows.
+    given, suggested : ndarray of shape (n,)
+        The label as given, and the most trusted other one.
+    label_trust, suggested_trust : ndarray of shape (n,)
+        Trust in each of them.
+    trust : ndarray of shape (n, n_classes)
+        Trust in every class, columns as `classes`; rows sum to one.
+    classes : ndarray of shape (n_classes,)
+    reasons : tuple of tuple of str
+        What speaks against each flagged label; empty for the others.
+    threshold : float
+        A row is flagged if its score is below.
+    rule : str
+        How the threshold was chosen.
+    noise_rate : float
+        Estimated share of wrong labels, the mean of `p_wrong`.
+    noise_rate_range : tuple of float
+        The share if only the errors that look random are errors, and if labels are wrong as often as trust doubts them
+        (the mean of 1 − `label_trust`; where errors look random, the share of labels that are not the most trusted).
+        Limits for chance are included.
+    randomness : float
+        From 1, the errors look random, to 0, they look like ambiguity, or there are none.
+    given_neighbors, suggested_neighbors : ndarray of shape (n, k)
+        Row numbers of the nearest rows with the given and with the suggested label; -1 where there are fewer.
+    given_distances, suggested_distances : ndarray of shape (n, k)
+        Their distances; inf where there are fewer.
+    promise : str
+        What the rule promises about false alarms.
+    notes : tuple of str
+        What else to know about these rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from neighboragg.labels import find_mislabeled
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[7] = 2
+    >>> result = find_mislabeled(X, y, flag=1)
+    >>> int(result.ranking[0]), int(result.suggested[7])
+    (7, 0)
+    >>> result.reasons[7][0]
+    'neighbors disagree (20 of 20 are 0)'
+    """
+
+    mask: BoolArray
+    scores: FloatArray
+    p_wrong: FloatArray
+    p_values: FloatArray
+    given: Array
+    suggested: Array
+    label_trust: FloatArray
+    suggested_trust: FloatArray
+    trust: FloatArray
+    classes: Array
+    reasons: tuple[tuple[str, ...], ...]
+    threshold: float
+    rule: str
+    noise_rate: float
+    noise_rate_range: tuple[float, float]
+    randomness: float
+    given_neighbors: IntArray
+    given_distances: FloatArray
+    suggested_neighbors: IntArray
+    suggested_distances: FloatArray
+    promise: str
+    notes: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.mask)
+
+    def __repr__(self) -> str:
+        return f"MislabelResult(n_flagged={self.n_flagged}, n_rows={len(self)}, rule={self.rule!r})"
+
+    @property
+    def n_flagged(self) -> int:
+        """Number of flagged labels."""
+        return int(self.mask.sum())
+
+    @property
+    def ranking(self) -> IntArray:
+        """All row numbers, the most suspicious first; equal scores in the order of rows."""
+        return np.argsort(self.scores, kind="stable")
+
+    def summary(self, rows: ArrayLike | None = None) -> str:
+        """What was found, in a few lines of text.
+
+        Parameters
+        ----------
+        rows : array-like of int of shape (n,), default=None
+            Numbers to call the rows by; None counts from 0.
+
+        Returns
+        -------
+        text : str
+        """
+        n = len(self)
+        numbers = np.arange(n) if rows is None else np.asarray(rows)
+        lines = [
+            f"{self.n_flagged:,} of {n:,} labels flagged ({self.n_flagged / n:.1%}) by the rule {self.rule!r}.",
+            self.promise,
+            self.noise_summary(),
+        ]
+        if self.n_flagged:
+            lines += [
+                "Most frequent among the flags:",
+                *self._pairs(),
+                "Most suspicious:",
+                *self._worst(numbers),
+            ]
+        lines += [f"Note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def noise_summary(self) -> str:
+        """The estimated share of wrong labels, in a sentence or two.
+
+        Returns
+        -------
+        text : str
+        """
+        low, high = self.noise_rate_range
+        if self.randomness > MOSTLY:
+            case = "The errors look random."
+        elif self.randomness < 1 - MOSTLY:
+            case = "Errors, if there are any, look like ambiguity, so that their number is uncertain."
+        else:
+            case = "Some errors look random, others like ambiguity."
+        return (
+            f"Estimated share of wrong labels: {self.noise_rate:.1%}, from {low:.1%} (what looks random) to {high:.1%} "
+            f"(all that is doubted). {case}"
+        )
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with one line per row, in the order of rows.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            Columns given, suggested, flagged, p_wrong, score, p_value, label_trust, suggested_trust, reasons (joined
+            by semicolons).
+        """
+        pandas = import_extra("pandas", extra="cli", purpose="MislabelResult.to_frame")
+        return pandas.DataFrame(
+            {
+                "given": self.given,
+                "suggested": self.suggested,
+                "flagged": self.mask,
+                "p_wrong": self.p_wrong,
+                "score": self.scores,
+                "p_value": self.p_values,
+                "label_trust": self.label_trust,
+                "suggested_trust": self.suggested_trust,
+                "reasons": ["; ".join(reasons) for reasons in self.reasons],
+            }
+        )
+
+    def plot_scores(self, ax: "Axes | None" = None, **kwargs: Any) -> LabelScoreDisplay:
+        """Draw the histogram of all scores, with the threshold.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to plot on. None makes a new figure.
+        **kwargs : dict
+            Further arguments of :meth:`LabelScoreDisplay.plot`.
+
+        Returns
+        -------
+        display : LabelScoreDisplay
+        """
+        return LabelScoreDisplay(self.scores, self.mask, self.threshold).plot(ax, **kwargs)
+
+    def plot_matrix(
+        self, ax: "Axes | None" = None, *, max_classes: int = 30, **kwargs: Any
+    ) -> LabelMatrixDisplay:
+        """Draw the matrix of given against suggested labels of the flagged rows.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to plot on. None makes a new figure.
+        max_classes : int, default=30
+            Most classes to show.
+        **kwargs : dict
+            Further arguments of :meth:`LabelMatrixDisplay.plot`.
+
+        Returns
+        -------
+        display : LabelMatrixDisplay
+        """
+        flagged = LabelMatrixDisplay(
+            self.given[self.mask], self.suggested[self.mask], max_classes=max_classes
+        )
+        return flagged.plot(ax, **kwargs)
+
+    def _saved_state(self) -> dict[str, Any]:
+        # Lines without a reason are many, and need not be written.
+        return {**vars(self), "reasons": [self.reasons[i] for i in np.flatnonzero(self.mask)]}
+
+    def _after_load(self) -> None:
+        for name in ("mask", "scores", "p_wrong", "p_values", "given", "suggested", "trust"):
+            array = getattr(self, name)
+            require(
+                isinstance(array, np.ndarray) and len(array) == len(self.mask),
+                f"{name} is not as long as mask",
+            )
+        reasons: list[tuple[str, ...]] = [()] * len(self.mask)
+        for i, found in zip(np.flatnonzero(self.mask), self.reasons, strict=True):
+            reasons[i] = tuple(found)
+        vars(self)["reasons"] = tuple(reasons)
+        vars(self)["noise_rate_range"] = tuple(self.noise_rate_range)
+
+    def _pairs(self) -> list[str]:
+        codes = np.searchsorted(self.classes, self.given[self.mask]) * len(self.classes)
+        codes += np.searchsorted(self.classes, self.suggested[self.mask])
+        pairs, counts = np.unique(codes, return_counts=True)
+        names = self.classes.tolist()
+        return [
+            f"  given {names[pair // len(names)]!r}, suggested {names[pair % len(names)]!r}: {count:,}"
+            for pair, count in sorted(zip(pairs, counts, strict=True), key=lambda item: -item[1])[:N_SHOWN]
+        ]
+
+    def _worst(self, numbers: IntArray) -> list[str]:
+        ranked = self.ranking
+        given, suggested = self.given.tolist(), self.suggested.tolist()
+        return [
+            f"  row {numbers[i]}: given {given[i]!r}, suggested {suggested[i]!r}; {'; '.join(self.reasons[i])}"
+            for i in ranked[self.mask[ranked]][:N_SHOWN]
+        ]
+
+
+# Neighbors of the given and of the suggested class that a result keeps.
+N_KEPT_NEIGHBORS = 5
+
+
+def build_result(
+    data: LabeledRows,
+    fitted: LabelTrust,
+    classes: Array,
+    judged: JudgedLabels,
+    flags: Flags,
+    *,
+    rule: str,
+    notes: tuple[str, ...],
+) -> MislabelResult:
+    """Collect flags, suggestions, reasons and neighbors of the rows fitted on."""
+    codes, trust = data.codes, fitted.trust
+    other = best_other_class(trust, codes)
+    row = np.arange(len(codes))
+    kept = slice(N_KEPT_NEIGHBORS)
+    near = next(iter(fitted.near.values()))
+    return MislabelResult(
+        mask=flags.mask,
+        scores=judged.scores,
+        p_values=label_p_values(judged.scores, judged.verified),
+        given=classes[codes],
+        suggested=classes[other],
+        label_trust=trust[row, codes],
+        suggested_trust=trust[row, other],
+        trust=trust,
+        classes=classes,
+        reasons=_reasons(data, fitted, classes, flags.mask),
+        threshold=flags.threshold,
+        rule=rule,
+        p_wrong=judged.noise.p_wrong,
+        noise_rate=judged.noise.rate,
+        noise_rate_range=(judged.noise.low, judged.noise.high),
+        randomness=judged.noise.noise.randomness,
+        given_neighbors=near.rows[row, codes, kept],
+        given_distances=near.distances[row, codes, kept],
+        suggested_neighbors=near.rows[row, other, kept],
+        suggested_distances=near.distances[row, other, kept],
+        promise=flags.promise,
+        notes=notes,
+    )
+
+
+def _reasons(
+    data: LabeledRows, fitted: LabelTrust, classes: Array, mask: BoolArray
+) -> tuple[tuple[str, ...], ...]:
+    """Reasons for the flagged rows, and none for the others."""
+    said = {} if data.proba is None else {"classifier": data.proba}
+    said |= {name: model.proba for name, model in fitted.passes[-1].models.items()}
+    flagged = np.flatnonzero(mask)
+    found = reasons_for(
+        flagged,
+        classes=classes,
+        codes=data.codes,
+        suggested=best_other_class(fitted.trust, data.codes),
+        trust=fitted.trust,
+        votes=fitted.votes,
+        said=said,
+        distances={view: near.distances[:, :, 0].min(axis=1) for view, near in fitted.near.items()},
+    )
+    reasons: list[tuple[str, ...]] = [()] * len(mask)
+    for i, reason in zip(flagged, found, strict=True):
+        reasons[i] = reason
+    return tuple(reasons)
+
+
+def label_p_values(scores: FloatArray, verified: BoolArray) -> FloatArray:
+    """P-value of each label against verified ones, or against all others if none is verified.
+
+    A row that is itself in the sample is compared with the rest of it.
+    """
+    sample = verified if verified.any() else np.ones(len(scores), dtype=bool)
+    p_values = conformal_p_values(scores, scores[sample])
+    # (1 + #{c_j ≤ s}) / (m + 1), without the row itself among the m.
+    m = int(sample.sum())
+    return np.where(sample, (p_values * (m + 1) - 1) / m, p_values)

@@ -1,0 +1,689 @@
+"""What a reviewer gets to see: items with their evidence, as a JSON file."""
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import isfinite
+from numbers import Integral, Real
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar, get_args, get_origin
+
+import numpy as np
+
+from neighboragg._core.checks import check_integer
+from neighboragg._core.inputs import is_missing
+from neighboragg._core.types import ArrayLike, IntArray
+from neighboragg._data.folder import PICTURE_TYPES
+from neighboragg.exceptions import FileFormatError, InvalidInputError, InvalidParameterError
+from neighboragg.labels._result import MislabelResult
+
+QUEUES = ("flagged", "random")
+
+
+def check_review_set(review_set: "ReviewSet") -> None:
+    """Raise unless the counts, the classes and the rows fit together."""
+    owner = "ReviewSet"
+    n_rows = check_integer(review_set.n_rows, "n_rows", owner, minimum=1)
+    n_judged = check_integer(review_set.n_judged, "n_judged", owner, minimum=1)
+    n_flagged = check_integer(review_set.n_flagged, "n_flagged", owner, minimum=0)
+    check_integer(review_set.sample_size, "sample_size", owner, minimum=1)
+    check_integer(review_set.seed, "seed", owner, minimum=0)
+    _check_names(review_set.classes, "classes")
+    _check_names(review_set.columns, "columns")
+    if len(review_set.classes) < 2 or "" in review_set.classes:
+        raise InvalidInputError(
+            f"A review set needs two or more classes, none of them empty. Got {list(review_set.classes)!r}.\n"
+            "Hint: list every label a row may get, as text."
+        )
+    if twice := [row for row, count in Counter(item.row for item in review_set.items).items() if count > 1]:
+        raise InvalidInputError(
+            f"Row {twice[0]} occurs more than once in the review set.\n"
+            "Hint: a row is either flagged or one of the random unflagged rows."
+        )
+    if not len(review_set.flagged) <= n_flagged <= n_judged <= n_rows:
+        raise InvalidInputError(
+            f"The review set lists {len(review_set.flagged)} flagged items, of n_flagged={n_flagged} flagged rows "
+            f"among n_judged={n_judged} rows judged of n_rows={n_rows}; each number must be at most the next."
+        )
+    if len(review_set.random) > n_judged - n_flagged:
+        raise InvalidInputError(
+            f"The review set has {len(review_set.random)} random items, but only {n_judged - n_flagged} rows "
+            "are not flagged.\nHint: random items are drawn from the unflagged rows."
+        )
+
+
+def check_item(item: "ReviewItem", review_set: "ReviewSet") -> None:
+    """Raise unless one item has labels, trust and content of the right form."""
+    _check_row(item.row, review_set.n_rows, f"Item of row {item.row!r}")
+    where = f"Item of row {item.row}"
+    if item.queue not in QUEUES:
+        raise InvalidInputError(f"{where}: queue must be 'flagged' or 'random'. Got {item.queue!r}.")
+    for name, label in (("given", item.given), ("suggested", item.suggested)):
+        if label not in review_set.classes:
+            raise InvalidInputError(
+                f"{where}: {name}={label!r} is not among the {len(review_set.classes)} classes.\n"
+                "Hint: labels are text; convert numbers with str()."
+            )
+    if item.given == item.suggested and item.queue == "flagged":
+        raise InvalidInputError(
+            f"{where}: is flagged, but the suggested label {item.suggested!r} is the given one."
+        )
+    if not _is_real(item.score):
+        raise InvalidInputError(f"{where}: score must be a finite number. Got {item.score!r}.")
+    if len(item.trust) != len(review_set.classes) or not all(_is_real(t) and 0 <= t <= 1 for t in item.trust):
+        raise InvalidInputError(
+            f"{where}: trust must hold {len(review_set.classes)} numbers in [0, 1], one for each class. "
+            f"Got {list(item.trust)!r}."
+        )
+    _check_texts(item.reasons, "reasons", f"{where}: ")
+    _check_content(item.content, review_set.columns, where)
+    for values in (item.details, item.facts):
+        _check_values(values, where)
+    for neighbor in item.neighbors:
+        near = f"{where}, neighbor {neighbor.row!r}"
+        _check_row(neighbor.row, review_set.n_rows, near)
+        if not _is_real(neighbor.distance) or neighbor.distance < 0:
+            raise InvalidInputError(
+                f"{near}: distance must be a finite number >= 0. Got {neighbor.distance!r}."
+            )
+        _check_content(neighbor.content, review_set.columns, near)
+        if item.kind != "table" and tuple(neighbor.content) != (item.kind,):
+            raise InvalidInputError(
+                f"{near}: content must be {{'{item.kind}': …}}, as that of its item. Got {dict(neighbor.content)!r}."
+            )
+
+
+def checked_line(text: str, name: str, longest: int) -> str:
+    """Return a line that a person typed, without blanks around it."""
+    text = " ".join(text.split())
+    if len(text) > longest or not text.isprintable():
+        raise InvalidInputError(f"The {name} must be one line of up to {longest:,} printable characters.")
+    return text
+
+
+def _check_row(row: Any, n_rows: Any, where: str) -> None:
+    if not isinstance(row, Integral) or isinstance(row, bool) or not 0 <= int(row) < n_rows:
+        raise InvalidInputError(f"{where}: row must be an int from 0 to n_rows - 1, with n_rows={n_rows}.")
+
+
+def _check_values(values: Any, where: str) -> None:
+    for name, value in values.items():
+        if not (value is None or isinstance(value, str | Real | np.bool_)) or _is_infinite(value):
+            raise InvalidInputError(
+                f"{where}: the value of {name!r} must be text, a finite number, true, false or missing. "
+                f"Got {value!r}."
+            )
+
+
+def _check_content(content: Any, columns: Sequence[str], where: str) -> None:
+    _check_values(content, where)
+    keys = tuple(content)
+    if keys == ("image",):
+        _check_image(content["image"], where)
+    elif keys != ("text",) and (unknown := [key for key in keys if key not in columns]):
+        raise InvalidInputError(
+            f"{where}: {unknown[0]!r} is not among the {len(columns)} columns of the review set.\n"
+            "Hint: content is {column: value}, {'text': …} or {'image': path}."
+        )
+
+
+def _check_image(path: Any, where: str) -> None:
+    """Raise unless the path stays below the folder it is relative to, and names a picture."""
+    pure = PurePosixPath(path) if isinstance(path, str) else PurePosixPath("/")
+    if pure.is_absolute() or ".." in pure.parts or "\\" in str(path) or "\0" in str(path):
+        raise InvalidInputError(
+            f"{where}: image must be a path below the folder of images, with forward slashes. Got {path!r}."
+        )
+    if pure.suffix.lower() not in PICTURE_TYPES:
+        raise InvalidInputError(
+            f"{where}: image must end in one of {', '.join(PICTURE_TYPES)}. Got {path!r}.\n"
+            "Hint: convert other pictures to PNG."
+        )
+
+
+def _check_texts(values: Sequence[str], name: str, where: str = "") -> None:
+    if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+        raise InvalidInputError(f"{where}{name} must be a list of texts. Got {values!r}.")
+
+
+def _check_names(names: Sequence[str], name: str) -> None:
+    """Raise unless the names are texts and all different."""
+    _check_texts(names, name)
+    if len(set(names)) < len(names):
+        raise InvalidInputError(f"{name} must differ from one another. Got {list(names)!r}.")
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+
+
+def _is_infinite(value: Any) -> bool:
+    # NaN is how tables say "missing"; infinity has no such meaning, and no place in JSON.
+    return isinstance(value, Real) and abs(value) == float("inf")
+
+
+Scalar = str | int | float | bool | None
+ALL_ROWS = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbor:
+    """A row of one class near a reviewed row.
+
+    Parameters
+    ----------
+    row : int
+        Position in the original data.
+    distance : float
+        Distance to the reviewed row.
+    content : dict
+        As in `ReviewItem`.
+    name : str, default=""
+        As in `ReviewItem`.
+
+    Examples
+    --------
+    >>> from neighboragg._review import Neighbor
+    >>> Neighbor(row=7, distance=0.25, content={"length": 4.9}).distance
+    0.25
+    """
+
+    row: int
+    distance: float
+    content: Mapping[str, Scalar]
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name of the row, or its number."""
+        return self.name or f"row {self.row}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewItem:
+    """One row to decide about, with the evidence for and against its label.
+
+    Parameters
+    ----------
+    row : int
+        Position in the original data; each row occurs once in a review set.
+    content : dict
+        Column to value for a table, ``{"text": …}`` or ``{"image": path}``, the path relative to the folder of
+        images. None and NaN stand for a missing value.
+    given, suggested : str
+        The label in the data and the label the evidence speaks for. Equal only where nothing speaks against
+        the given one.
+    score : float
+        How far the label is to be trusted: low is suspicious.
+    trust : tuple of float, shape (n_classes,)
+        Trust in each class, in the order of the classes of the review set.
+    reasons : tuple of str, default=()
+        Sentences that say why the row is here.
+    given_neighbors, suggested_neighbors : tuple of Neighbor, default=()
+        The nearest rows of the given and of the suggested class, nearest first.
+    queue : {"flagged", "random"}, default="flagged"
+        Flagged rows are suspicious. The random rows are a simple random sample of the rows *not* flagged.
+    details : dict, default={}
+        Other columns of a row whose content is a text or a picture; shown below it.
+    facts : dict, default={}
+        Further evidence, name to value, shown as it is beside the trust.
+    name : str, default=""
+        What the user's file calls the row, for instance "line 14". If empty, the row is called by its number,
+        counting from 0.
+    digest : str, default=""
+        Digest of all cells of the row, by which it is found again if the table is sorted in another way.
+
+    Examples
+    --------
+    >>> from neighboragg._review import ReviewItem
+    >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0, trust=(0.9, 0.1))
+    >>> item.kind
+    'text'
+    """
+
+    row: int
+    content: Mapping[str, Scalar]
+    given: str
+    suggested: str
+    score: float
+    trust: tuple[float, ...]
+    reasons: tuple[str, ...] = ()
+    given_neighbors: tuple[Neighbor, ...] = ()
+    suggested_neighbors: tuple[Neighbor, ...] = ()
+    queue: str = "flagged"
+    details: Mapping[str, Scalar] = field(default_factory=dict)
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    name: str = ""
+    digest: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name of the row, or its number."""
+        return self.name or f"row {self.row}"
+
+    @property
+    def kind(self) -> str:
+        """One of table, text and image."""
+        keys = tuple(self.content)
+        return keys[0] if keys in (("text",), ("image",)) else "table"
+
+    @property
+    def neighbors(self) -> tuple[Neighbor, ...]:
+        """Neighbors of both classes."""
+        return self.given_neighbors + self.suggested_neighbors
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewSet:
+    """Rows to review, and the data set they come from.
+
+    Parameters
+    ----------
+    classes : tuple of str
+        Every label a row may get.
+    n_rows : int
+        Number of rows of the data set.
+    n_flagged : int
+        Number of flagged rows of the data set; the items may hold fewer.
+    n_judged : int, default=n_rows
+        Number of rows whose labels were judged, if not all were: those without a label are not.
+    items : tuple of ReviewItem
+        The rows to review.
+    columns : tuple of str, default=()
+        Columns of a table, in the order to show them.
+    sample_size : int, default=50
+        Size of the random sample of the flagged items from which their precision is estimated, cut to their
+        number. It is part of the set because it must be fixed before the review begins.
+    seed : int, default=0
+        Seed of the random order of the items, hence of that sample.
+    title : str, default="Label review"
+        Heading of the page.
+    source : str, default=""
+        Digest of the file that the rows come from; empty if it is not known.
+
+    See Also
+    --------
+    load_review_set : Read one from a file.
+    review_statistics : What the decisions show.
+
+    Notes
+    -----
+    *Random order:* items are sorted by the SHA-256 digest of ``"seed:row"``. The order depends on neither
+    labels nor scores, and is the same after a restart and for all reviewers.
+
+    Examples
+    --------
+    >>> from neighboragg._review import ReviewItem, ReviewSet
+    >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0, trust=(0.9, 0.1))
+    >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=100, n_flagged=1, items=(item,))
+    >>> len(review_set.flagged), len(review_set.random)
+    (1, 0)
+    """
+
+    classes: tuple[str, ...]
+    n_rows: int
+    n_flagged: int
+    items: tuple[ReviewItem, ...]
+    columns: tuple[str, ...] = ()
+    sample_size: int = 50
+    seed: int = 0
+    title: str = "Label review"
+    n_judged: int = ALL_ROWS
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if self.n_judged == ALL_ROWS:
+            object.__setattr__(self, "n_judged", self.n_rows)
+        for item in self.items:
+            check_item(item, self)
+        check_review_set(self)
+
+    @cached_property
+    def flagged(self) -> tuple[ReviewItem, ...]:
+        """Flagged items, most suspicious first."""
+        chosen = [item for item in self.items if item.queue == "flagged"]
+        return tuple(sorted(chosen, key=lambda item: (item.score, item.row)))
+
+    @cached_property
+    def sample(self) -> tuple[ReviewItem, ...]:
+        """The first `sample_size` of the flagged items in random order."""
+        return self._shuffled("flagged")[: self.sample_size]
+
+    @cached_property
+    def random(self) -> tuple[ReviewItem, ...]:
+        """Random unflagged items, in random order."""
+        return self._shuffled("random")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of all that decisions rest on: data size, classes, rows, labels and the sampling plan."""
+        plan = [
+            list(self.classes),
+            int(self.n_rows),
+            int(self.n_flagged),
+            int(self.n_judged),
+            int(self.sample_size),
+            int(self.seed),
+        ]
+        rows = [[int(item.row), item.queue, item.given, item.suggested, item.digest] for item in self.items]
+        return hashlib.sha256(json.dumps([plan, sorted(rows)]).encode()).hexdigest()
+
+    def _shuffled(self, queue: str) -> tuple[ReviewItem, ...]:
+        chosen = [item for item in self.items if item.queue == queue]
+        return tuple(
+            sorted(chosen, key=lambda item: hashlib.sha256(f"{self.seed}:{item.row}".encode()).digest())
+        )
+
+
+FORMAT = "neighboragg review set"
+FORMAT_NUMBER = 1
+
+
+def save_review_set(path: str | os.PathLike[str], review_set: ReviewSet) -> None:
+    """Write a review set to a JSON file.
+
+    The file is replaced in one step: after a crash the old one is still there.
+
+    Parameters
+    ----------
+    path : path-like
+        File to write.
+    review_set : ReviewSet
+        What to write. A missing value (None or NaN) becomes null.
+
+    See Also
+    --------
+    load_review_set : Read it again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from neighboragg._review import ReviewItem, ReviewSet, load_review_set, save_review_set
+    >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0, trust=(0.9, 0.1))
+    >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=100, n_flagged=1, items=(item,))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_review_set(Path(folder) / "pets.json", review_set)
+    ...     load_review_set(Path(folder) / "pets.json").items[0].score
+    -2.0
+    """
+    record = {"format": FORMAT, "format_number": FORMAT_NUMBER} | _record(review_set)
+    target = Path(path)
+    partial = target.with_name(target.name + ".partial")
+    partial.write_text(
+        json.dumps(record, ensure_ascii=False, allow_nan=False, default=_plain), encoding="utf-8"
+    )
+    partial.replace(target)
+
+
+def load_review_set(path: str | os.PathLike[str]) -> ReviewSet:
+    """Read a review set from a JSON file.
+
+    Parameters
+    ----------
+    path : path-like
+        A file written by `save_review_set`, or by another program in the same format.
+
+    Returns
+    -------
+    review_set : ReviewSet
+        Checked: its labels are among its classes, its rows within the data set, its images below a folder.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is not a review set, is damaged, or was written by a newer version.
+
+    See Also
+    --------
+    save_review_set : Write one.
+
+    Notes
+    -----
+    The file is one JSON object with the keys ``format`` ("neighboragg review set"), ``format_number`` (1) and the
+    parameters of `ReviewSet`; items are objects with the parameters of `ReviewItem`, neighbors with those of
+    `Neighbor`. What has a default may be left out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from neighboragg._review import load_review_set
+    >>> text = '''{"format": "neighboragg review set", "format_number": 1, "classes": ["cat", "dog"],
+    ...     "n_rows": 100, "n_flagged": 1, "items": [{"row": 3, "content": {"text": "meow"},
+    ...     "given": "dog", "suggested": "cat", "score": -2, "trust": [0.9, 0.1]}]}'''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "pets.json").write_text(text)
+    ...     load_review_set(Path(folder) / "pets.json").n_rows
+    100
+    """
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise FileFormatError(f"{path} is not a review set: it is not JSON ({error}).") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise FileFormatError(
+            f"{path} is not a review set: its 'format' is not {FORMAT!r}.\n"
+            "Hint: write it with neighboragg.labels._review_set.save_review_set."
+        )
+    number = record.get("format_number")
+    if number != FORMAT_NUMBER:
+        raise FileFormatError(
+            f"{path} has format number {number!r}; this version of neighboragg reads {FORMAT_NUMBER}.\n"
+            "Hint: update neighboragg."
+        )
+    try:
+        known = {name: value for name, value in record.items() if name not in ("format", "format_number")}
+        return _read(ReviewSet, known, "The file")
+    except (_FieldError, InvalidInputError, InvalidParameterError) as error:
+        raise FileFormatError(f"{path} is not a usable review set. {error}") from error
+
+
+class _FieldError(Exception):
+    """A field is missing, or of another type than expected."""
+
+
+_Read = TypeVar("_Read", ReviewSet, ReviewItem, Neighbor)
+_TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", tuple: "a list", Mapping: "an object"}
+_JSON_TYPES: dict[Any, Any] = {float: (int, float), tuple: list, Mapping: dict}
+
+
+def _read(kind: type[_Read], record: Any, where: str) -> _Read:
+    """Make an object from the fields of a JSON object, each of the type that the class declares."""
+    if not isinstance(record, dict):
+        raise _FieldError(f"{where} must be an object. Got {record!r}.")
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    if unknown := [name for name in record if name not in fields]:
+        raise _FieldError(f"{where} has {unknown[0]!r}, which is not a field of {kind.__name__}.")
+    values = {}
+    for name, one in fields.items():
+        if name in record:
+            element = name.removesuffix("s").replace("_", " ")
+            inner = element.capitalize() if kind is ReviewSet else f"{where}, {element}"
+            values[name] = _value(record[name], one.type, inner, f"{where}: {name!r}")
+        elif one.default is one.default_factory is dataclasses.MISSING:
+            raise _FieldError(f"{where} has no {name!r}.")
+    return kind(**values)
+
+
+def _value(value: Any, declared: Any, inner: str, where: str) -> Any:
+    plain = get_origin(declared) or declared
+    if isinstance(value, bool) or not isinstance(value, _JSON_TYPES.get(plain, plain)):
+        raise _FieldError(f"{where} must be {_TYPE_NAMES[plain]}. Got {value!r}.")
+    if plain is not tuple:
+        return value
+    element = get_args(declared)[0]
+    if element not in (ReviewItem, Neighbor):
+        return tuple(value)
+    return tuple(_read(element, entry, f"{inner} {place}") for place, entry in enumerate(value))
+
+
+def _record(instance: ReviewSet | ReviewItem | Neighbor) -> dict[str, Any]:
+    """The fields of an object as JSON knows them."""
+    record = {}
+    for one in dataclasses.fields(instance):
+        value = getattr(instance, one.name)
+        if isinstance(value, tuple):
+            value = [_record(entry) if isinstance(entry, ReviewItem | Neighbor) else entry for entry in value]
+        elif isinstance(value, Mapping):
+            # Only NaN differs from itself.
+            value = {name: None if entry != entry else entry for name, entry in value.items()}
+        record[one.name] = value
+    return record
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars as Python's."""
+    return value.item()
+
+
+N_NEIGHBORS = 5
+
+
+def build_review_set(
+    frame: Any,
+    result: MislabelResult,
+    *,
+    n_random: int = 50,
+    title: str = "Label review",
+    random_state: int = 0,
+    rows: ArrayLike | None = None,
+    n_rows: int | None = None,
+    text: str = "",
+    image: str = "",
+    row_name: Callable[[int], str] | None = None,
+    row_digest: Callable[[int], str] | None = None,
+    source: str = "",
+) -> ReviewSet:
+    """Put flagged rows, a random sample of the others, and their neighbors together for review.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The rows that were judged, without the label column, in the same order.
+    result : MislabelResult
+    n_random : int, default=50
+        Rows drawn at random from those not flagged, from which the errors left are estimated.
+    title : str, default="Label review"
+    random_state : int, default=0
+        Draws the random rows.
+    rows : array-like of int of shape (n,), default=None
+        Positions of the judged rows in the original data, if those are not all of its rows.
+    n_rows : int, default=None
+        Number of rows of the original data; needed with `rows`.
+    text, image : str, default=""
+        Column to judge by: a text, or the path of a picture. The other columns stay reachable below it. With
+        neither, the whole row is shown as a table.
+    row_name : callable, default=None
+        Takes a position in the original data and returns what its file calls that row, for instance "line 14".
+        If None, rows are called by their position, counting from 0.
+    row_digest : callable, default=None
+        Takes a position in the original data and returns the digest of that row.
+    source : str, default=""
+        Digest of the original data.
+
+    Returns
+    -------
+    review_set : ReviewSet
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from neighboragg.labels import find_mislabeled
+    >>> from neighboragg._review import build_review_set
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> result = find_mislabeled(X.to_numpy(), y.to_numpy(), flag=3)
+    >>> review_set = build_review_set(X, result, n_random=10)
+    >>> len(review_set.flagged), len(review_set.random)
+    (3, 10)
+    """
+    flagged = result.ranking[result.mask[result.ranking]]
+    others = np.flatnonzero(~result.mask)
+    rng = np.random.default_rng(random_state)
+    random = np.sort(rng.permutation(others)[:n_random])
+    places = np.arange(len(result)) if rows is None else np.asarray(rows)
+    if list(frame.columns) in (["text"], ["image"]) and not image:
+        text = str(frame.columns[0])  # a lone column of this name is not a path
+    shown = _Rows(frame, places, {"image": image} if image else {"text": text} if text else {}, row_name)
+    items = [_item(shown, result, int(row), "flagged") for row in flagged]
+    items += [_item(shown, result, int(row), "random") for row in random]
+    if row_digest is not None:
+        items = [replace(item, digest=row_digest(item.row)) for item in items]
+    return ReviewSet(
+        classes=tuple(str(label) for label in result.classes.tolist()),
+        n_rows=len(result) if n_rows is None else n_rows,
+        n_judged=len(result),
+        n_flagged=result.n_flagged,
+        items=tuple(items),
+        columns=() if shown.shown else tuple(map(str, frame.columns)),
+        title=title,
+        source=source,
+    )
+
+
+class _Rows:
+    """The rows of a table as the page shows them."""
+
+    def __init__(
+        self, frame: Any, places: IntArray, shown: dict[str, str], row_name: Callable[[int], str] | None
+    ) -> None:
+        self.frame = frame
+        self.places = places
+        self.shown = shown
+        self.name = row_name or (lambda row: "")
+
+    def fields(self, row: int) -> dict[str, Any]:
+        """Position, content and name of a row."""
+        place = int(self.places[row])
+        values = self._values(row)
+        for kind, column in self.shown.items():
+            values = {kind: "" if values[column] is None else str(values[column])}
+        return {"row": place, "content": values, "name": self.name(place)}
+
+    def details(self, row: int) -> dict[str, Scalar]:
+        """The columns that are not the content."""
+        hidden = self.shown.values()
+        return {name: value for name, value in self._values(row).items() if self.shown and name not in hidden}
+
+    def _values(self, row: int) -> dict[str, Scalar]:
+        # Cell by cell: a whole row as one array would turn whole numbers into fractions.
+        return {str(name): _scalar(self.frame.iat[row, j]) for j, name in enumerate(self.frame.columns)}
+
+
+def _item(source: _Rows, result: MislabelResult, row: int, queue: str) -> ReviewItem:
+    near, distances = result.given_neighbors[row], result.given_distances[row]
+    other, far = result.suggested_neighbors[row], result.suggested_distances[row]
+    return ReviewItem(
+        **source.fields(row),
+        details=source.details(row),
+        given=str(result.given[row]),
+        suggested=str(result.suggested[row]),
+        score=float(result.scores[row]),
+        trust=tuple(float(value) for value in result.trust[row]),
+        reasons=tuple(result.reasons[row]),
+        facts={"estimated probability that the label is wrong": f"{result.p_wrong[row]:.0%}"},
+        given_neighbors=_neighbors(source, near, distances),
+        suggested_neighbors=_neighbors(source, other, far),
+        queue=queue,
+    )
+
+
+def _neighbors(source: _Rows, rows: IntArray, distances: Any) -> tuple[Neighbor, ...]:
+    pairs = zip(rows[:N_NEIGHBORS].tolist(), distances[:N_NEIGHBORS].tolist(), strict=True)
+    return tuple(Neighbor(distance=distance, **source.fields(row)) for row, distance in pairs if row >= 0)
+
+
+def _scalar(value: Any) -> Scalar:
+    """A value that JSON knows; anything else as its text."""
+    if is_missing(value):
+        return None
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, str | bool | int | float) else str(value)

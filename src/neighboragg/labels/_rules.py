@@ -1,0 +1,319 @@
+"""Rules that choose which labels to flag."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from neighboragg._core.checks import check_integer, check_real
+from neighboragg._core.types import BoolArray, FloatArray, IntArray
+from neighboragg._store.objects import Stored
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.labels._noise import FoundNoise
+from neighboragg.promises import benjamini_hochberg, cmd_threshold, conformal_p_values
+
+REVIEW = "Review a random sample of the flags for an interval (precision_interval)."
+
+
+@dataclass(frozen=True)
+class JudgedLabels:
+    """What is known of n labels when a rule is asked.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Reliability of each label; low is suspicious.
+    trust : ndarray of shape (n, C)
+        Trust in every class.
+    codes : ndarray of shape (n,)
+        Given labels as positions in the class axis.
+    verified : ndarray of bool of shape (n,)
+        Rows whose labels have been verified to be right; never flagged.
+    noise : FoundNoise
+        P(wrong) of each label, the share of wrong ones, and how many are worth flagging.
+    """
+
+    scores: FloatArray
+    trust: FloatArray
+    codes: IntArray
+    verified: BoolArray
+    noise: FoundNoise
+
+
+@dataclass(frozen=True)
+class Flags:
+    """Which labels are flagged, the score below which further ones are, and what that promises."""
+
+    mask: BoolArray
+    threshold: float
+    promise: str
+
+
+class FlagRule(Stored, ABC):
+    """Which labels to flag, from their scores.
+
+    A rule is a frozen dataclass whose fields are its parameters, checked when it is made. It has a name, and a
+    :meth:`flag` that turns judged labels into flags; the other methods have defaults that suit most rules.
+    """
+
+    #: What results call the rule.
+    name: ClassVar[str]
+
+    def _after_load(self) -> None:
+        if hasattr(self, "__post_init__"):
+            self.__post_init__()
+
+    @abstractmethod
+    def flag(self, labels: JudgedLabels) -> Flags:
+        """Choose the labels to flag, none of them verified."""
+
+    def check(self, verified: BoolArray) -> None:
+        """Raise, before any work is done, if the rule cannot be kept with these rows."""
+
+    def flag_new(self, scores: FloatArray, threshold: float, verified_scores: FloatArray) -> BoolArray:
+        """Flag further labels by the threshold of the first, and the scores of the verified among those."""
+        return scores < threshold
+
+
+@dataclass(frozen=True)
+class Nothing(FlagRule):
+    """Flag no label, now or later, and say why; stands in for a rule that has nothing to go by."""
+
+    name: str  # type: ignore[misc]  # that of the rule it stands in for
+    reason: str
+
+    def flag(self, labels: JudgedLabels) -> Flags:
+        """Flag nothing."""
+        return Flags(np.zeros(len(labels.scores), dtype=bool), -np.inf, self.reason)
+
+    def flag_new(self, scores: FloatArray, threshold: float, verified_scores: FloatArray) -> BoolArray:
+        """Flag nothing."""
+        return np.zeros(len(scores), dtype=bool)
+
+
+@dataclass(frozen=True)
+class Budget(FlagRule):
+    """Flag exactly the `n` most suspicious labels; of equal scores, those that come first.
+
+    Parameters
+    ----------
+    n : int
+        Labels to flag.
+
+    Notes
+    -----
+    Nothing is promised about false alarms. ``flag=100`` is short for ``flag=Budget(100)``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from neighboragg.labels import Budget, find_mislabeled
+    >>> X, y = load_iris(return_X_y=True)
+    >>> find_mislabeled(X, y, flag=Budget(5)).n_flagged
+    5
+    """
+
+    name: ClassVar[str] = "budget"
+
+    n: int
+
+    def __post_init__(self) -> None:
+        check_integer(self.n, "n", "Budget", minimum=1)
+
+    def check(self, verified: BoolArray) -> None:
+        """Raise if there are fewer labels than are to be flagged."""
+        if self.n > (most := int((~verified).sum())):
+            raise InvalidParameterError(
+                f"Budget({self.n}) asks for more flags than there are labels to flag, {most}.\n"
+                f"Hint: Budget({most}) flags them all."
+            )
+
+    def flag(self, labels: JudgedLabels) -> Flags:
+        """Flag the lowest scores."""
+        scores = labels.scores
+        rows = np.flatnonzero(~labels.verified)
+        order = rows[np.argsort(scores[rows], kind="stable")]
+        mask = np.zeros(len(scores), dtype=bool)
+        mask[order[: self.n]] = True
+        threshold = float(scores[order[self.n]]) if self.n < len(order) else np.inf
+        return Flags(mask, threshold, f"As many as asked for; no promise about false alarms. {REVIEW}")
+
+
+@dataclass(frozen=True)
+class Estimated(FlagRule):
+    """Flag as many of the most suspicious labels as are estimated to be wrong; the default.
+
+    Notes
+    -----
+    Where errors look random, the number is that for which the expected F1 of the flags is largest; where they look
+    like ambiguity, that of rows whose trust is confident of another class (:func:`confident_count`); and in between a
+    mean of the two. Labels that tie at the threshold are not flagged. Nothing is promised about false alarms.
+    ``flag="estimated"`` is short for ``flag=Estimated()``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from neighboragg.labels import Estimated, find_mislabeled
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[7] = 2
+    >>> bool(find_mislabeled(X, y, flag=Estimated()).mask[7])
+    True
+    """
+
+    name: ClassVar[str] = "estimated"
+
+    def flag(self, labels: JudgedLabels) -> Flags:
+        """Flag the lowest scores."""
+        tested = ~labels.verified
+        count = labels.noise.n_to_flag(tested)
+        ordered = np.sort(labels.scores[tested])
+        threshold = float(ordered[count]) if count < len(ordered) else np.inf
+        promise = f"As many as are estimated to be wrong; no promise about false alarms. {REVIEW}"
+        return Flags(tested & (labels.scores < threshold), threshold, promise)
+
+
+# Estimates above this are no estimates; the threshold is not defined at 1.
+MOST_NOISE = 0.99
+
+
+@dataclass(frozen=True)
+class FalseAlarms(FlagRule):
+    """Flag at most a share `level` of the right labels, whatever the data: conformal mislabel detection.
+
+    Parameters
+    ----------
+    level : float, default=0.05
+        Share of the right labels that may be flagged, in ``(0, 1)``.
+    noise_rate : float, default=None
+        Share of wrong labels, or an upper bound of it, in ``[0, 1)``. None estimates it.
+
+    Notes
+    -----
+    The rule flags about this share of the labels on any data: `level` is a false-alarm rate, not a precision.
+    What it assumes is said in :func:`cmd_threshold`. ``flag=0.05`` is short for ``flag=FalseAlarms(0.05)``.
+
+    References
+    ----------
+    .. [1] Xiong et al., "Birds of a Feather Trust Together: Knowing When to Trust a Classifier via Adaptive
+       Neighborhood Aggregation", TMLR 2022, Algorithm 2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from neighboragg.labels import FalseAlarms, find_mislabeled
+    >>> X, y = load_iris(return_X_y=True)
+    >>> find_mislabeled(X, y, flag=FalseAlarms(0.1, noise_rate=0.02)).n_flagged
+    13
+    """
+
+    name: ClassVar[str] = "false alarms"
+
+    level: float = 0.05
+    _: KW_ONLY
+    noise_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        check_real(self.level, "level", "FalseAlarms", low=0, high=1)
+        if self.noise_rate is not None:
+            check_real(self.noise_rate, "noise_rate", "FalseAlarms", low=0, high=1, closed="left")
+
+    def flag(self, labels: JudgedLabels) -> Flags:
+        """Flag scores below the conformal threshold."""
+        rate = self.noise_rate
+        if rate is None:
+            rate = min(labels.noise.rate, MOST_NOISE)
+        threshold = cmd_threshold(labels.scores, alpha=self.level, noise_rate=rate)
+        most = math.floor(self.level * len(labels.scores) * (1 - rate))
+        promise = (
+            f"At most {self.level:.3g} of the right labels are flagged, if at most {rate:.3g} of all are wrong: up to "
+            f"{most:,} false alarms. This is not a precision."
+        )
+        return Flags(~labels.verified & (labels.scores < threshold), threshold, promise)
+
+
+@dataclass(frozen=True)
+class FDR(FlagRule):
+    """Keep the expected share of false alarms among the flags, the false discovery rate, below `level`.
+
+    Parameters
+    ----------
+    level : float, default=0.1
+        Expected share of false alarms among the flags, in ``(0, 1)``.
+
+    Notes
+    -----
+    Needs `verified` rows, a random sample of the right labels. They take part in the fit like any other, which
+    makes their scores exchangeable with those of other right labels; conformal p-values against them and the
+    step-up rule of Benjamini and Hochberg do the rest (:func:`conformal_p_values`, :func:`benjamini_hochberg`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from neighboragg.labels import FDR, find_mislabeled
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X, y = X[:400] / 16, y[:400]
+    >>> y[:20] = (y[:20] + 1) % 10
+    >>> verified = np.arange(200, 400)
+    >>> result = find_mislabeled(X, y, features="passthrough", flag=FDR(0.2), verified=verified, own_models=False)
+    >>> result.n_flagged, int(result.mask[:20].sum())
+    (25, 20)
+    """
+
+    name: ClassVar[str] = "FDR"
+
+    level: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_real(self.level, "level", "FDR", low=0, high=1)
+
+    def check(self, verified: BoolArray) -> None:
+        """Raise if there are no verified rows."""
+        if not verified.any():
+            raise InvalidInputError(
+                "The rule FDR needs rows whose labels have been verified.\n"
+                "Hint: pass verified=rows, a random sample of right labels, or choose another rule."
+            )
+
+    def flag(self, labels: JudgedLabels) -> Flags:
+        """Flag the discoveries among the labels that are not verified."""
+        tested, sample = labels.scores[~labels.verified], np.sort(labels.scores[labels.verified])
+        p_values = conformal_p_values(tested, sample)
+        found = benjamini_hochberg(p_values, q=self.level)
+        mask = np.zeros(len(labels.scores), dtype=bool)
+        mask[~labels.verified] = found
+        m = len(sample)
+        least = math.ceil(len(tested) / (self.level * (m + 1)))
+        promise = (
+            f"On average at most {self.level:.3g} of the flags are false alarms, if the {m:,} verified rows are a "
+            f"random sample of the right labels. So few verified rows can only find {least:,} or more at once."
+        )
+        if not found.any():
+            return Flags(mask, -np.inf, promise)
+        # The largest flagged p-value has this many verified scores at or below it; the next one is above.
+        passed = round(float(p_values[found].max()) * (m + 1)) - 1
+        return Flags(mask, float(sample[passed]) if passed < m else np.inf, promise)
+
+    def flag_new(self, scores: FloatArray, threshold: float, verified_scores: FloatArray) -> BoolArray:
+        """Flag the discoveries among these labels alone."""
+        return benjamini_hochberg(conformal_p_values(scores, verified_scores), q=self.level)
+
+
+def as_rule(flag: Any, owner: str) -> FlagRule:
+    """The rule that a `flag` parameter stands for."""
+    if isinstance(flag, FlagRule):
+        return flag
+    if isinstance(flag, str) and flag == "estimated":
+        return Estimated()
+    if isinstance(flag, Integral) and not isinstance(flag, bool) and int(flag) >= 1:
+        return Budget(int(flag))
+    if isinstance(flag, Real) and not isinstance(flag, Integral) and 0 < float(flag) < 1:
+        return FalseAlarms(float(flag))
+    raise InvalidParameterError(
+        f"The 'flag' parameter of {owner} must be 'estimated', a number of labels to flag (an int >= 1), a share of "
+        f"false alarms (a float in (0, 1)), or a rule. Got {flag!r} instead.\n"
+        "Hint: the rules are Estimated(), Budget(100), FalseAlarms(0.05) and FDR(0.1)."
+    )

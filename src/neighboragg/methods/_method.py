@@ -1,0 +1,207 @@
+"""The contract of trust methods: arrays in, trust out."""
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from neighboragg._core.checks import (
+    check_fitted,
+    check_labels,
+    check_proba,
+    check_rows,
+    check_same_length,
+    encode_labels,
+)
+from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
+from neighboragg._pool.evidence import FitData
+from neighboragg._store.objects import Savable, require
+from neighboragg.exceptions import InvalidInputError
+
+
+class TrustMethod(Savable, BaseEstimator, ABC):
+    """A score of how far each prediction of a frozen classifier can be trusted.
+
+    Every method learns from the same arrays and answers with the same shapes, so that any can take the place
+    of another in :class:`~neighboragg.TrustedClassifier`. Subclasses implement `_fit` and `_trust`.
+    """
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        proba_val: ArrayLike,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Fit on training rows and on validation rows that the classifier was not trained on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_train, n_features)
+            Vectors of the training rows (features, or a network's embeddings).
+        y : array-like of shape (n_train,)
+            Their labels.
+        proba_val : array-like of shape (n_val, n_classes)
+            The classifier's probabilities for the validation rows; columns as `classes_`.
+        X_val : array-like of shape (n_val, n_features), default=None
+            Vectors of the validation rows. None means that `proba_val` are out-of-fold probabilities of the
+            training rows themselves.
+        y_val : array-like of shape (n_val,), default=None
+            Labels of the validation rows; given if and only if `X_val` is.
+        classes : array-like of shape (n_classes,), default=None
+            All classes in the order of the probability columns (sorted), where `y` may lack some. Defaults to
+            the labels in `y`.
+
+        Returns
+        -------
+        self : TrustMethod
+        """
+        data = self._check_fit(X, y, X_val, y_val, proba_val, classes)
+        self._fit(data)
+        return self
+
+    def predict_trust(
+        self, X: ArrayLike, proba: ArrayLike, *, left_out: IntArray | None = None
+    ) -> FloatArray:
+        """Trust in every class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        proba : array-like of shape (n, n_classes)
+            The classifier's probabilities.
+        left_out : ndarray of int of shape (n,), default=None
+            For each row a row of fit that must not be its neighbor, as itself: a position in the training rows,
+            followed by the validation rows, or -1. Methods without neighbors have none to leave out.
+
+        Returns
+        -------
+        trust : ndarray of shape (n, n_classes)
+            Columns as `classes_`; higher is more trusted.
+        """
+        rows, values = self._check_query(X, proba)
+        return self._trust(rows, values) if left_out is None else self._trust_without(rows, values, left_out)
+
+    def score_samples(self, X: ArrayLike, proba: ArrayLike, *, y_pred: ArrayLike | None = None) -> FloatArray:
+        """Trust in the predicted class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        proba : array-like of shape (n, n_classes)
+            The classifier's probabilities.
+        y_pred : array-like of shape (n,), default=None
+            Predicted labels; defaults to the most probable class.
+
+        Returns
+        -------
+        trust : ndarray of shape (n,)
+        """
+        rows, values = self._check_query(X, proba)
+        predicted = values.argmax(axis=1) if y_pred is None else self._check_codes(y_pred, "y_pred", rows)
+        return self._trust(rows, values)[np.arange(len(rows)), predicted]
+
+    def score_labels(self, X: ArrayLike, y: ArrayLike, proba: ArrayLike) -> FloatArray:
+        """Trust in given labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        y : array-like of shape (n,)
+            Labels to judge.
+        proba : array-like of shape (n, n_classes)
+            The classifier's probabilities.
+
+        Returns
+        -------
+        trust : ndarray of shape (n,)
+        """
+        rows, values = self._check_query(X, proba)
+        codes = self._check_codes(y, "y", rows)
+        return self._trust(rows, values)[np.arange(len(rows)), codes]
+
+    def _after_load(self) -> None:
+        if not hasattr(self, "classes_"):
+            return  # a parameter, not fitted
+        require(isinstance(self.classes_, np.ndarray) and self.classes_.ndim == 1, "a method has no classes")
+        require(type(self.n_features_in_) is int, "a method has no number of features")
+
+    @abstractmethod
+    def _fit(self, data: FitData) -> None:
+        """Learn from validated arrays."""
+
+    @abstractmethod
+    def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
+        """Trust in every class for validated arrays."""
+
+    def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> FloatArray:
+        """The same where each row leaves a row of fit out."""
+        return self._trust(X, proba)
+
+    def _check_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+        proba_val: ArrayLike,
+        classes: ArrayLike | None,
+    ) -> FitData:
+        owner = type(self).__name__
+        rows, labels = self._check_vectors(X, "X"), check_labels(y, "y", owner)
+        check_same_length(rows, "X", labels, "y", owner)
+        if not len(rows):
+            raise InvalidInputError(f"X passed to {owner} has no rows.")
+        if (X_val is None) != (y_val is None):
+            given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
+            raise InvalidInputError(
+                f"{owner}.fit got {given} without {missing}.\nHint: pass both for separate validation rows, or "
+                "neither if proba_val holds out-of-fold probabilities of the training rows."
+            )
+        self.classes_ = np.unique(labels) if classes is None else self._check_classes(classes)
+        self.n_features_in_ = rows.shape[1]
+        codes = encode_labels(labels, self.classes_, "y", owner)
+        if X_val is None or y_val is None:
+            rows_val, codes_val = rows, codes
+        else:
+            rows_val = self._check_vectors(X_val, "X_val", n_features=self.n_features_in_)
+            labels_val = check_labels(y_val, "y_val", owner)
+            check_same_length(rows_val, "X_val", labels_val, "y_val", owner)
+            codes_val = encode_labels(labels_val, self.classes_, "y_val", owner)
+        if not len(rows_val):
+            raise InvalidInputError(
+                f"X_val passed to {owner} has no rows.\n"
+                "Hint: hold out some rows that the classifier was not trained on."
+            )
+        n_classes = len(self.classes_)
+        proba = check_proba(proba_val, "proba_val", owner, n_classes=n_classes, n_rows=len(rows_val))
+        return FitData(rows, codes, rows_val, codes_val, proba, n_classes)
+
+    def _check_vectors(self, X: Any, name: str, *, n_features: int | None = None) -> FloatArray:
+        """One vector for each row; `n_features` is None for the rows that decide it."""
+        return check_rows(X, name, type(self).__name__, n_features=n_features)
+
+    def _check_classes(self, classes: ArrayLike) -> Array:
+        given = np.asarray(classes)
+        if len(given) and (given.ndim != 1 or not (given[:-1] < given[1:]).all()):
+            raise InvalidInputError(
+                f"classes passed to {type(self).__name__} must be sorted and without repetition. "
+                f"Got {given.tolist()!r}.\nHint: order the columns of proba_val in the same way."
+            )
+        return given
+
+    def _check_query(self, X: ArrayLike, proba: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        check_fitted(self, "n_features_in_")
+        owner = type(self).__name__
+        rows = self._check_vectors(X, "X", n_features=self.n_features_in_)
+        return rows, check_proba(proba, "proba", owner, n_classes=len(self.classes_), n_rows=len(rows))
+
+    def _check_codes(self, y: ArrayLike, name: str, rows: Array) -> IntArray:
+        owner = type(self).__name__
+        labels = check_labels(y, name, owner)
+        check_same_length(rows, "X", labels, name, owner)
+        return encode_labels(labels, self.classes_, name, owner)

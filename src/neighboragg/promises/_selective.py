@@ -1,0 +1,386 @@
+"""SelectiveClassifier: predict where trust is high enough for a promise, and reject the rest."""
+
+import math
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.stats import betabinom
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+
+from neighboragg._core.checks import check_labels, check_real, check_same_kind, check_same_length
+from neighboragg._core.stats import upper_limit
+from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray
+from neighboragg._store.objects import Savable, require
+from neighboragg.exceptions import (
+    FittedRowsWarning,
+    InvalidInputError,
+    InvalidParameterError,
+    NotCalibratedError,
+    TrustWarning,
+)
+from neighboragg.promises._thresholds import SelectiveThreshold, coverage_threshold, risk_threshold
+from neighboragg.trust import Assessment, TrustedClassifier
+
+# Probability with which calibration rows like those of fit may be called unlike them.
+STRANGE = 1e-3
+
+
+class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Predict where trust is high enough for a promise, and reject the rest.
+
+    Parameters
+    ----------
+    model : TrustedClassifier
+        Fitted; its predictions and trust are used as they are. :func:`sklearn.base.clone` keeps it.
+    target_risk : float, default=None
+        Largest error rate among kept predictions. Exactly one of `target_risk` and `target_coverage` is given.
+    target_coverage : float, default=None
+        Smallest share of rows to keep.
+    confidence_level : float, default=0.95
+        Probability, over the draw of the calibration rows, that the target is met.
+    per_class : bool, default=False
+        One threshold for each predicted class, so that the target holds within every predicted class, all at
+        once.
+    novelty : float, default=None
+        Reject rows whose familiarity is at most this as well, whatever their trust; needs a model with neighbors. None
+        rejects no row for that.
+    reject_label : label, default=None
+        What :meth:`predict` says for a rejected row. None means -1 for numbers and "reject" for strings.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    thresholds_ : ndarray of shape (n_classes,)
+        Threshold on trust for each predicted class; all the same unless `per_class`.
+    threshold_ : float
+        The threshold; the largest of them if `per_class`.
+    coverage_ : float
+        Share of the calibration rows that is kept.
+    unfamiliar_ : float
+        Share of the calibration rows that is rejected as unfamiliar; 0 without `novelty`.
+    promised_ : bool
+        Whether the target is promised; if not, a warning was given.
+    results_ : list of SelectiveThreshold
+        What calibration found, one per threshold.
+
+    Notes
+    -----
+    *What the target promises.* See :func:`risk_threshold` and :func:`coverage_threshold`. Calibration rows must not
+    have been used to fit the classifier or the trust method. If no threshold can promise the target, all rows are
+    rejected and a warning says so. With `novelty`, thresholds of a risk come from those calibration rows that are
+    familiar, which are drawn like the new rows that are: the promise is about what is kept, as without it. A coverage
+    is the share of all rows, those rejected as unfamiliar counted as rejected.
+
+    *What `novelty` promises*, and it is another thing: of new rows that are like the validation rows of the model, at
+    most this share is rejected as unfamiliar, on average over the draw of the validation rows; see
+    :meth:`TrustedClassifier.familiarity <neighboragg.TrustedClassifier.familiarity>`. It does not promise that rows of
+    unknown classes, or from elsewhere, are found: how many are depends on how far they lie from all that was seen.
+
+    Neither stands in for the other: an error rate is promised for rows from the source of the calibration rows. Of
+    rows from elsewhere that pass for familiar, nothing is promised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from neighboragg import SelectiveClassifier, TrustedClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> fit, cal, new = np.split(np.random.default_rng(0).permutation(len(y)), [700, 1300])
+    >>> model = TrustedClassifier(GaussianNB(), random_state=0).fit(X[fit], y[fit])
+    >>> safe = SelectiveClassifier(model, target_risk=0.05).calibrate(X[cal], y[cal])
+    >>> kept = safe.accept(X[new])
+    >>> bool(model.score(X[new], y[new]) < 0.9)
+    True
+    >>> bool(model.score(X[new][kept], y[new][kept]) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        model: TrustedClassifier,
+        *,
+        target_risk: float | None = None,
+        target_coverage: float | None = None,
+        confidence_level: float = 0.95,
+        per_class: bool = False,
+        novelty: float | None = None,
+        reject_label: Any = None,
+    ) -> None:
+        self.model = model
+        self.target_risk = target_risk
+        self.target_coverage = target_coverage
+        self.confidence_level = confidence_level
+        self.per_class = per_class
+        self.novelty = novelty
+        self.reject_label = reject_label
+
+    def calibrate(self, X: Any, y: ArrayLike) -> Self:
+        """Find the threshold from rows that were not used in fitting.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        self : SelectiveClassifier
+        """
+        owner = type(self).__name__
+        if (self.target_risk is None) == (self.target_coverage is None):
+            raise InvalidParameterError(
+                f"{owner} needs exactly one of target_risk and target_coverage. "
+                f"Got {self.target_risk!r} and {self.target_coverage!r}."
+            )
+        if not hasattr(self.model, "assess"):
+            raise InvalidParameterError(
+                f"The 'model' parameter of {owner} must be a fitted TrustedClassifier. Got {self.model!r} instead.\n"
+                "Hint: TrustedClassifier(classifier).fit(X, y) is one."
+            )
+        level = check_real(self.confidence_level, "confidence_level", owner, low=0, high=1)
+        labels = check_labels(y, "y", owner)
+        assessed = self._assess_unseen(X)
+        predicted, trust = assessed.label, assessed.trust
+        check_same_length(predicted, "X", labels, "y", owner)
+        self.classes_ = self.model.classes_
+        self.reject_label_ = self._resolve_reject_label()
+        check_same_kind(labels, self.classes_, "y", owner)
+        self._check_novelty(assessed)
+        correct, familiar = predicted == labels, self._familiar(assessed)
+        self.unfamiliar_ = float((~familiar).mean())
+        self._warn_of_strangers(int((~familiar).sum()), len(familiar))
+        if self.per_class:
+            # Each class may fail with an equal share of the probability of failure.
+            share = 1 - (1 - level) / len(self.classes_)
+            groups = [predicted == label for label in self.classes_]
+        else:
+            share, groups = level, [np.ones(len(trust), dtype=bool)]
+        self.results_ = [self._find(correct[group], trust[group], familiar[group], share) for group in groups]
+        found = np.array([result.threshold for result in self.results_])
+        self.thresholds_ = np.broadcast_to(found, len(self.classes_)).copy()
+        self.threshold_ = float(found.max())
+        self.promised_ = all(result.promised for result in self.results_)
+        self.coverage_ = float(self._kept(assessed).mean())
+        if not self.promised_:
+            self._warn(groups)
+        return self
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """The same as :meth:`calibrate`; the model itself stays as it is.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        self : SelectiveClassifier
+        """
+        return self.calibrate(X, y)
+
+    def accept(self, X: Any) -> BoolArray:
+        """Which predictions are kept.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        kept : ndarray of bool of shape (n,)
+        """
+        return self._assess(X)[1]
+
+    def assess(self, X: Any) -> Assessment:
+        """Label, probability, trust, and whether the prediction is kept, from one pass through the classifier.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        assessment : Assessment
+            ``print`` it, take its arrays, or turn it into a data frame with ``to_frame()``. Labels are those
+            of the classifier, for rejected rows too.
+        """
+        assessed, kept = self._assess(X)
+        return replace(assessed, kept=kept)
+
+    def predict(self, X: Any) -> Array:
+        """Labels, and the reject label where trust is too low or, with `novelty`, the row is unfamiliar.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n,)
+        """
+        assessed, kept = self._assess(X)
+        predicted = assessed.label
+        kinds = predicted.dtype, np.array([self.reject_label_]).dtype
+        # Numbers beside strings, or anything beside objects, would turn into strings: keep them as they are.
+        mixed = len({kind.kind in "US" for kind in kinds}) == 2 or any(kind.kind == "O" for kind in kinds)
+        answer = predicted.astype(object if mixed else np.result_type(*kinds))
+        answer[~kept] = self.reject_label_
+        return answer
+
+    def __sklearn_clone__(self) -> Self:
+        """A copy without thresholds; a fitted model is never unfitted, as calibration could not fit it again."""
+        copy = super().__sklearn_clone__()
+        if hasattr(self.model, "classes_"):
+            copy.model = self.model
+        return copy
+
+    def _find(
+        self, correct: BoolArray, trust: FloatArray, familiar: BoolArray, level: float
+    ) -> SelectiveThreshold:
+        if self.target_coverage is not None:
+            return self._find_coverage(correct, np.where(familiar, trust, -np.inf), level)
+        return risk_threshold(
+            correct[familiar],
+            trust[familiar],
+            target_risk=self.target_risk,  # type: ignore[arg-type]
+            confidence_level=level,
+        )
+
+    def _find_coverage(self, correct: BoolArray, trust: FloatArray, level: float) -> SelectiveThreshold:
+        """A threshold where unfamiliar rows have the trust -inf: one that must keep them cannot be promised."""
+        target = self.target_coverage
+        found = coverage_threshold(
+            correct,
+            trust,
+            target_coverage=target,  # type: ignore[arg-type]
+            confidence_level=level,
+        )
+        if not np.isneginf(found.threshold):
+            return found
+        kept = trust > -np.inf
+        n_kept, n_errors = int(kept.sum()), int((kept & ~correct).sum())
+        bound = float(upper_limit(n_errors, n_kept, 1 - level))
+        return replace(found, promised=False, n_kept=n_kept, n_errors=n_errors, risk_bound=bound)
+
+    def _check_novelty(self, assessed: Assessment) -> None:
+        if self.novelty is None:
+            return
+        owner = type(self).__name__
+        level = check_real(self.novelty, "novelty", owner, low=0, high=1)
+        if assessed.familiarity is None:
+            raise InvalidParameterError(
+                f"The 'novelty' parameter of {owner} needs a model with neighbors; "
+                f"{type(self.model.method_).__name__} has none.\n"
+                "Hint: TrustedClassifier(estimator, method=NeighborAgg())."
+            )
+        least = self.model.method_.familiarity_.least()
+        never = least > level
+        enough = math.ceil(1 / level) - 1
+        hint = f"Hint: a larger novelty, or a model with more validation rows; {enough} can be enough."
+        if never.all():
+            raise InvalidParameterError(
+                f"{owner} got novelty={level:g}, but no familiarity of its model is below {least.min():.3g}, so that "
+                f"no row could be rejected as unfamiliar.\n{hint}"
+            )
+        if never.any():
+            warnings.warn(
+                f"With novelty={level:g} no row can be rejected as unfamiliar whose predicted class is "
+                f"{', '.join(map(repr, self.classes_[never].tolist()))}.\n{hint}",
+                TrustWarning,
+                stacklevel=3,
+            )
+
+    def _warn_of_strangers(self, n_unfamiliar: int, n_rows: int) -> None:
+        """Warn if more calibration rows are unfamiliar than rows like those of fit would be."""
+        if not n_unfamiliar or self.novelty is None:
+            return
+        # Of one model, false alarms have a beta-binomial distribution, the wider the fewer rows are compared with.
+        ranks = round(1 / float(self.model.method_.familiarity_.least().max()))
+        rank = max(1, math.floor(self.novelty * ranks))
+        if betabinom.sf(n_unfamiliar - 1, n_rows, rank, ranks - rank) < STRANGE:
+            warnings.warn(
+                f"{n_unfamiliar} of {n_rows} calibration rows ({n_unfamiliar / n_rows:.1%}) are rejected as "
+                f"unfamiliar, with novelty={self.novelty:g}: they are not like the rows that the model was fitted on. "
+                "What is promised of the target holds for rows like the calibration rows, but more of them are "
+                "rejected.\n"
+                "Hint: fit the model on rows of that kind as well.",
+                TrustWarning,
+                stacklevel=3,
+            )
+
+    def _familiar(self, assessed: Assessment) -> BoolArray:
+        if self.novelty is None or assessed.familiarity is None:
+            return np.ones(len(assessed), dtype=bool)
+        return np.asarray(assessed.familiarity > self.novelty)
+
+    def _assess(self, X: Any) -> tuple[Assessment, BoolArray]:
+        if not hasattr(self, "thresholds_"):
+            raise NotCalibratedError(
+                f"This {type(self).__name__} has no threshold yet.\n"
+                "Hint: calibrate(X_cal, y_cal) with rows that were not used in fitting."
+            )
+        assessed = self.model.assess(X)
+        return assessed, self._kept(assessed)
+
+    def _assess_unseen(self, X: Any) -> Assessment:
+        """Assess rows for a promise, which rows that the model has seen cannot give."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FittedRowsWarning)
+            try:
+                return self.model.assess(X)
+            except FittedRowsWarning as found:
+                said = str(found).partition(" The classifier has seen")[0]
+                raise InvalidInputError(
+                    f"{type(self).__name__} cannot be calibrated on rows that its model was fitted on: {said} "
+                    "What is promised from them does not hold for new rows.\n"
+                    "Hint: calibrate(X_cal, y_cal) with rows that were not used in fitting."
+                ) from None
+
+    def _kept(self, assessed: Assessment) -> BoolArray:
+        threshold = self.thresholds_[np.searchsorted(self.classes_, assessed.label)]
+        return np.asarray((assessed.trust >= threshold) & self._familiar(assessed))
+
+    def _warn(self, groups: list[BoolArray]) -> None:
+        broken = [
+            f"predicted class {label!r} ({int(group.sum())} calibration rows)"
+            if self.per_class
+            else "all rows"
+            for label, group, result in zip(self.classes_.tolist(), groups, self.results_, strict=False)
+            if not result.promised
+        ]
+        if self.target_coverage is not None:
+            kept = "all kept" if self.novelty is None else "kept where they are familiar"
+            consequence, remedy = f"these are {kept}", "a smaller target_coverage"
+            target = f"target_coverage={self.target_coverage:g}"
+        else:
+            consequence, remedy = "these are rejected", "a larger target_risk"
+            target = f"target_risk={self.target_risk:g}"
+        warnings.warn(
+            f"No threshold was found that promises {target} with confidence_level={self.confidence_level:g} for "
+            f"{', '.join(broken)}; {consequence}.\n"
+            f"Hint: {remedy}, more calibration rows, or a lower confidence_level.",
+            TrustWarning,
+            stacklevel=3,
+        )
+
+    def _after_load(self) -> None:
+        if not hasattr(self, "thresholds_"):
+            return  # a parameter of another estimator, not calibrated
+        require(isinstance(self.model, TrustedClassifier), "it has no model")
+        require(np.array_equal(self.classes_, self.model.classes_), "its classes are not those of its model")
+        require(self.thresholds_.shape == self.classes_.shape, "it has other thresholds than classes")
+
+    def _resolve_reject_label(self) -> Any:
+        label = self.reject_label
+        if label is None:
+            label = "reject" if self.classes_.dtype.kind in "OUS" else -1
+        if label in self.classes_.tolist():
+            raise InvalidParameterError(
+                f"The 'reject_label' parameter of {type(self).__name__} is one of the classes: {label!r}.\n"
+                "Hint: reject_label=… with a value that is no class."
+            )
+        return label

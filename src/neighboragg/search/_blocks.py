@@ -1,0 +1,467 @@
+"""Reference rows read in blocks: arrays, Parquet files, and mapped or chained ones."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from neighboragg._core.packages import import_extra
+from neighboragg._core.types import Array, FloatArray, IntArray
+from neighboragg._data.parquet import open_parquet
+from neighboragg._store.objects import Stored, require
+from neighboragg.exceptions import InvalidInputError
+
+PURPOSE = "Reading rows from Parquet files"
+
+
+Found = tuple[slice, FloatArray, IntArray]
+
+
+class Search(Protocol):
+    """A search in one block after the other."""
+
+    def __call__(self, start: int, block: FloatArray, codes: IntArray) -> Iterable[Found]:
+        """What is found in a block that begins with row `start`, given its rows and their classes."""
+
+
+class SearchElsewhere(Protocol):
+    """A search in all blocks by other processes."""
+
+    def __call__(self, search: Search, codes: IntArray) -> Iterator[Found]:
+        """What they find, given the class of each row."""
+
+
+class Blocks(ABC):
+    """Rows that are read in order, some at a time.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    """
+
+    n_rows: int
+    n_features: int
+
+    @abstractmethod
+    def read(self, size: int) -> Iterator[FloatArray]:
+        """Consecutive blocks of rows, each of `size` rows but for the last of a file or of all.
+
+        Parameters
+        ----------
+        size : int
+            Most rows of a block.
+
+        Yields
+        ------
+        block : ndarray of shape (n, n_features)
+        """
+
+    def search(self, search: Search, codes: IntArray, size: int) -> Iterator[Found]:
+        """What a search finds in one block after the other.
+
+        Parameters
+        ----------
+        search : callable
+        codes : ndarray of int of shape (n_rows,)
+            Class of each row.
+        size : int
+            Most rows of a block.
+
+        Yields
+        ------
+        found : tuple
+        """
+        start = 0
+        for block in self.read(size):
+            stop = start + len(block)
+            yield from search(start, block, codes[start:stop])
+            start = stop
+        if start != self.n_rows:
+            raise InvalidInputError(
+                f"There were {self.n_rows} rows to be read in blocks, and there are {start} of them now.\n"
+                "Hint: do not write to files that are being read."
+            )
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+
+class ArrayBlocks(Stored, Blocks):
+    """Anything that has a shape and gives rows by slices: arrays of NumPy, Zarr, HDF5 and Dask.
+
+    Parameters
+    ----------
+    array : array-like with `shape`, `dtype` and slices
+    elsewhere : callable, default=None
+        Takes a search and the class of each row, and returns what other processes find, which have the same rows.
+    """
+
+    elsewhere: SearchElsewhere | None = None
+
+    def __init__(self, array: Any, elsewhere: SearchElsewhere | None = None) -> None:
+        self.array = array
+        self.elsewhere = elsewhere
+        self._measure()
+
+    def _measure(self) -> None:
+        shape = tuple(self.array.shape)
+        if len(shape) != 2 or not all(float(length).is_integer() for length in shape):
+            raise InvalidInputError(
+                f"Rows to be read in blocks must be an array of known shape (n, n_features). Got {shape}.\n"
+                "Hint: reshape it; compute_chunk_sizes() makes the shape of a Dask array known."
+            )
+        if np.dtype(self.array.dtype).kind not in "biuf":
+            raise InvalidInputError(
+                f"Rows to be read in blocks must be numbers. Got an array of type {self.array.dtype}."
+            )
+        self.n_rows, self.n_features = int(shape[0]), int(shape[1])
+
+    def read(self, size: int) -> Iterator[FloatArray]:
+        """Slices, copied to memory one at a time."""
+        for start in range(0, self.n_rows, size):
+            # A copy, so that what is searched is no longer tied to pages of a file.
+            yield _floats(np.array(self.array[start : start + size]))
+
+    def search(self, search: Search, codes: IntArray, size: int) -> Iterator[Found]:
+        """Here, or by others."""
+        if self.elsewhere is None:
+            return super().search(search, codes, size)
+        return self.elsewhere(search, codes)
+
+    def _saved_state(self) -> dict[str, Any]:
+        if not isinstance(self.array, np.ndarray):
+            raise InvalidInputError(
+                f"Rows in a {type(self.array).__name__} are not copied into a saved model.\n"
+                "Hint: write them to a .npy file first, and fit on numpy.load(path, mmap_mode='r')."
+            )
+        return {"array": self.array}
+
+    def _after_load(self) -> None:
+        require(
+            isinstance(self.array, np.ndarray) and self.array.dtype.kind in "biuf", "its rows are no array"
+        )
+        require(self.array.ndim == 2, "its rows are no matrix")
+        self._measure()
+
+
+class ParquetBlocks(Blocks):
+    """Columns of one or more Parquet files as rows, in the order of the files.
+
+    Parameters
+    ----------
+    paths : sequence of path-like
+    columns : sequence of str, default=None
+        Columns of numbers, or one column of vectors; None takes all.
+    filesystem : pyarrow.fs.FileSystem, default=None
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | PathLike[str]],
+        columns: Sequence[str] | None = None,
+        filesystem: Any = None,
+    ) -> None:
+        self.paths = [str(path) for path in paths]
+        self.filesystem = filesystem
+        if not self.paths:
+            raise InvalidInputError("There is no Parquet file to read rows from.")
+        self.sizes: list[int] = []
+        self.states = [self._state(path) for path in self.paths]
+        for position, path in enumerate(self.paths):
+            with open_parquet(path, self.filesystem, PURPOSE) as file:
+                self.sizes.append(file.metadata.num_rows)
+                if position == 0:
+                    self.columns = list(file.schema_arrow.names if columns is None else columns)
+                missing = [name for name in self.columns if name not in file.schema_arrow.names]
+                if missing:
+                    raise InvalidInputError(
+                        f"There is no column {missing[0]!r} in {path}.\n"
+                        f"Hint: the columns are {', '.join(map(repr, file.schema_arrow.names))}."
+                    )
+                if position == 0 or (self.n_features == 0 and self.sizes[-1]):
+                    self.n_features = self._width(file)
+        self.n_rows = sum(self.sizes)
+
+    def read(self, size: int) -> Iterator[FloatArray]:
+        """Batches of the files; a file does not share a block with another."""
+        for path, n_rows, state in zip(self.paths, self.sizes, self.states, strict=True):
+            found = 0
+            with open_parquet(path, self.filesystem, PURPOSE) as file:
+                for batch in file.iter_batches(batch_size=size, columns=self.columns, use_threads=False):
+                    if batch.num_rows:
+                        yield _matrix(batch, self.columns, path, found)
+                        found += batch.num_rows
+            if found != n_rows:
+                raise InvalidInputError(
+                    f"{path} had {n_rows} rows when it was opened and has {found} now.\n"
+                    "Hint: do not write to files that are being read."
+                )
+            if self._state(path) != state:
+                raise InvalidInputError(
+                    f"{path} has been written to since it was opened.\n"
+                    "Hint: do not write to files that are being read."
+                )
+
+    def _state(self, path: str) -> tuple[int, int] | None:
+        """What differs after anybody has written to a file: its size and time; None where there is none."""
+        if self.filesystem is None:
+            found = Path(path).stat() if Path(path).exists() else None
+            return found and (found.st_size, found.st_mtime_ns)
+        info = self.filesystem.get_file_info(path)
+        return int(info.size or 0), int(info.mtime_ns or 0)
+
+    def _width(self, file: Any) -> int:
+        """Numbers of a row; a vector says its length by its type or by the first row."""
+        for batch in file.iter_batches(batch_size=1, columns=self.columns, use_threads=False):
+            return _matrix(batch, self.columns, "the first file", 0).shape[1]
+        return 0
+
+
+class ChainedBlocks(Stored, Blocks):
+    """Several sources, one after the other.
+
+    Parameters
+    ----------
+    parts : sequence of Blocks
+        At least one, all with as many features.
+    """
+
+    def __init__(self, parts: Sequence[Blocks]) -> None:
+        self.parts = list(parts)
+        widths = {part.n_features for part in self.parts if part.n_rows}
+        if len(widths) > 1:
+            raise InvalidInputError(
+                f"Rows to be read one after the other have {' and '.join(map(str, sorted(widths)))} features."
+            )
+        self.n_features = widths.pop() if widths else self.parts[0].n_features
+        self.n_rows = sum(part.n_rows for part in self.parts)
+
+    def read(self, size: int) -> Iterator[FloatArray]:
+        """The blocks of each."""
+        for part in self.parts:
+            yield from part.read(size)
+
+    def search(self, search: Search, codes: IntArray, size: int) -> Iterator[Found]:
+        """One source after the other."""
+        first = 0
+        for part in self.parts:
+            last = first + part.n_rows
+            yield from part.search(_ShiftedSearch(search, first), codes[first:last], size)
+            first = last
+
+    def _after_load(self) -> None:
+        require(self.parts and all(isinstance(part, Blocks) for part in self.parts), "its rows have no parts")
+        require(self.n_rows == sum(part.n_rows for part in self.parts), "its parts are not its rows")
+
+
+class LinearBlocks(Stored, Blocks):
+    """Rows of another source after a linear map.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    components : ndarray of shape (n_features, rank)
+    """
+
+    def __init__(self, blocks: Blocks, components: FloatArray) -> None:
+        self.blocks, self.components = blocks, components
+        self._measure()
+
+    def _measure(self) -> None:
+        self.n_rows, self.n_features = self.blocks.n_rows, self.components.shape[1]
+
+    def read(self, size: int) -> Iterator[FloatArray]:
+        """The blocks of the other source, mapped."""
+        return (map_rows(block, self.components) for block in self.blocks.read(size))
+
+    def search(self, search: Search, codes: IntArray, size: int) -> Iterator[Found]:
+        """The rows of the other source are searched where they are, after the map."""
+        return self.blocks.search(_MappedSearch(search, self.components), codes, size)
+
+    def _saved_state(self) -> dict[str, Any]:
+        return {"blocks": self.blocks, "components": self.components}
+
+    def _after_load(self) -> None:
+        require(isinstance(self.blocks, Blocks), "its rows are nowhere")
+        require(
+            isinstance(self.components, np.ndarray)
+            and self.components.ndim == 2
+            and len(self.components) == self.blocks.n_features,
+            "its map has other features than its rows",
+        )
+        self._measure()
+
+
+@dataclass(frozen=True, eq=False)
+class _ShiftedSearch:
+    """A search in rows that come after others."""
+
+    search: Search
+    n_before: int
+
+    def __call__(self, start: int, block: FloatArray, codes: IntArray) -> Iterable[Found]:
+        return self.search(start + self.n_before, block, codes)
+
+
+@dataclass(frozen=True, eq=False)
+class _MappedSearch:
+    """A search in rows after a linear map."""
+
+    search: Search
+    components: FloatArray
+
+    def __call__(self, start: int, block: FloatArray, codes: IntArray) -> Iterable[Found]:
+        return self.search(start, map_rows(block, self.components), codes)
+
+
+def map_rows(rows: FloatArray, components: FloatArray) -> FloatArray:
+    """Rows after a linear map: row by row in double precision, so that a row maps to the same bits in any batch.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, n_features)
+    components : ndarray of shape (n_features, rank)
+
+    Returns
+    -------
+    mapped : ndarray of shape (n, rank)
+    """
+    wide = np.asarray(rows, dtype=np.float64), np.asarray(components, dtype=np.float64)
+    return np.einsum("nd,dr->nr", *wide)
+
+
+def as_blocks(source: Any, *, columns: Sequence[str] | None = None) -> Blocks:
+    """Anything that holds rows of numbers as blocks of rows.
+
+    Parameters
+    ----------
+    source : array, path-like, pyarrow Dataset, or list of any of these
+        Arrays: NumPy (also a memmap), Zarr, HDF5, Dask, and whatever else has `shape`, `dtype` and slices. Paths: a
+        Parquet file, a folder of them, or a .npy file, which is mapped. A list is read in its order.
+    columns : sequence of str, default=None
+        Columns of Parquet files; None takes all.
+
+    Returns
+    -------
+    blocks : Blocks
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neighboragg.search import as_blocks
+    >>> blocks = as_blocks(np.arange(10.0).reshape(5, 2))
+    >>> [len(block) for block in blocks.read(2)]
+    [2, 2, 1]
+    """
+    if isinstance(source, Blocks):
+        return source
+    if isinstance(source, str | PathLike):
+        return _from_path(Path(source), columns)
+    if hasattr(source, "files") and hasattr(source, "filesystem"):  # a Dataset of pyarrow
+        if type(source.format).__name__ != "ParquetFileFormat":
+            raise InvalidInputError(
+                f"A data set of {type(source.format).__name__} cannot be read in blocks.\nHint: write it as Parquet."
+            )
+        return ParquetBlocks(source.files, columns, source.filesystem)
+    if isinstance(source, list | tuple) and source and all(_holds_rows(part) for part in source):
+        return ChainedBlocks([as_blocks(part, columns=columns) for part in source])
+    if _holds_rows(source):
+        return ArrayBlocks(source)
+    raise InvalidInputError(
+        f"Rows cannot be read in blocks from a {type(source).__name__}.\n"
+        "Hint: pass an array (NumPy, Zarr, HDF5, Dask), the path of Parquet or .npy files, a pyarrow Dataset, or a "
+        "list of these."
+    )
+
+
+def gather(blocks: Blocks, rows: IntArray, size: int) -> FloatArray:
+    """Some rows in memory, by one pass over the blocks.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    rows : ndarray of int of shape (m,)
+        Row numbers, ascending.
+    size : int
+        Most rows read at a time.
+
+    Returns
+    -------
+    gathered : ndarray of shape (m, n_features)
+    """
+    taken, start = [], 0
+    for block in blocks.read(size):
+        first, last = np.searchsorted(rows, [start, start + len(block)])
+        if first < last:
+            taken.append(block[rows[first:last] - start])
+        start += len(block)
+    return np.concatenate(taken) if taken else np.empty((0, blocks.n_features))
+
+
+def _holds_rows(source: Any) -> bool:
+    return isinstance(source, str | PathLike | Blocks) or (
+        all(hasattr(source, name) for name in ("shape", "dtype")) and hasattr(type(source), "__getitem__")
+    )
+
+
+def _from_path(path: Path, columns: Sequence[str] | None) -> Blocks:
+    if path.suffix == ".npy":
+        try:
+            return ArrayBlocks(np.load(path, mmap_mode="r", allow_pickle=False))
+        except (OSError, ValueError) as error:
+            raise InvalidInputError(f"{path} is not a complete .npy file: {error}") from error
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.suffix in (".parquet", ".pq"))
+        if not files:
+            raise InvalidInputError(f"There is no Parquet file in the folder {path}.")
+        return ParquetBlocks(files, columns)
+    return ParquetBlocks([path], columns)
+
+
+def _floats(rows: Array) -> FloatArray:
+    """In single precision if given so, else double, which holds all other numbers."""
+    return rows if rows.dtype == np.float32 else np.asarray(rows, dtype=np.float64)
+
+
+def _matrix(batch: Any, columns: Sequence[str], path: str, start: int) -> FloatArray:
+    """The columns of an Arrow batch side by side; columns of vectors give as many as these are long."""
+    parts = [_column(batch.column(name), name, path, start) for name in columns]
+    single = all(part.dtype == np.float32 for part in parts)
+    return np.concatenate([part if single else part.astype(np.float64) for part in parts], axis=1)
+
+
+def _column(column: Any, name: str, path: str, start: int) -> Array:
+    types = import_extra("pyarrow", extra="dask", purpose=PURPOSE).types
+    where = f"Column {name!r} of {path}"
+    if column.null_count:
+        row = start + int(np.argmax(np.asarray(column.is_null())))
+        raise InvalidInputError(
+            f"{where} has no value in row {row}.\nHint: fill or drop the rows without one."
+        )
+    width, values = 1, column
+    if types.is_fixed_size_list(column.type):
+        width, values = column.type.list_size, column.flatten()
+    elif types.is_list(column.type) or types.is_large_list(column.type):
+        lengths = np.diff(np.asarray(column.offsets))
+        width = int(lengths[0]) if len(lengths) else 0
+        if (lengths != width).any():
+            row = start + int(np.argmax(lengths != width))
+            raise InvalidInputError(
+                f"{where} holds vectors of {width} numbers, but of {int(lengths[row - start])} in row {row}."
+            )
+        values = column.flatten()
+    if not (types.is_floating(values.type) or types.is_integer(values.type) or types.is_boolean(values.type)):
+        raise InvalidInputError(
+            f"{where} holds {values.type}, not numbers.\nHint: name the columns of numbers with columns=[…]."
+        )
+    if values.null_count:
+        row = start + int(np.argmax(np.asarray(values.is_null()))) // max(1, width)
+        raise InvalidInputError(
+            f"{where} has no value in row {row}.\nHint: fill or drop the rows without one."
+        )
+    found = values.to_numpy(zero_copy_only=False)
+    return _floats(found if found.dtype != bool else found.astype(np.float64)).reshape(-1, width)

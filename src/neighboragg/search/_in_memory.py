@@ -1,0 +1,341 @@
+"""Class-wise neighbors among rows in memory."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from neighboragg._core.checks import check_choice, check_integer, check_real, check_rows
+from neighboragg._core.threads import ONE_THREAD, n_threads
+from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
+from neighboragg._store.objects import Deferred, Savable, require
+from neighboragg.exceptions import InvalidParameterError
+from neighboragg.search._approximate import (
+    ALGORITHMS,
+    EXACT,
+    LARGEST_RECALL,
+    Approximation,
+    approximate,
+    search_for,
+)
+from neighboragg.search._device import table_on
+from neighboragg.search._exact_search import search_with_numpy
+from neighboragg.search._index import METRICS, ClasswiseSearch
+from neighboragg.search._kernel import can_search, kernel_in_use, search_compiled, warn_if_slow
+from neighboragg.search._reference import Reference
+
+BATCH_ROWS = 2048
+TILE_ROWS = 32  # queries that the compiled search takes together; batches are whole numbers of it
+
+
+class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
+    """Search for the K nearest reference rows of each class, exact unless told otherwise.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        Neighbors to find in every class.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        Cosine distance is 1 - cos; an all-zero row has distance 1 to all rows that are not zero.
+    batch_size : int, default=None
+        Query rows searched at a time. Memory beyond the index and the result is bounded by one batch per
+        job. None chooses a size that keeps the matrix product efficient.
+    n_jobs : int, default=None
+        Threads; None means 1 unless in a :func:`joblib.parallel_config` context, -1 means all cores.
+    device : str or torch.device, default=None
+        Where candidates are looked for, such as "cuda" or "mps"; needs PyTorch. Their distances are recomputed and
+        certified on the processor, so that the result has the same bits. None searches without PyTorch.
+    algorithm : {"exact", "hnsw", "ivf", "auto"}, default="exact"
+        "hnsw" and "ivf" do not find all of the nearest rows, and need faiss: links between near rows, or lists around
+        centers. Classes of fewer than 4,096 rows, or 32 times `n_neighbors`, are searched exactly. "auto" does so below
+        100,000 rows, and makes lists for larger classes where a search of them takes less than half as long.
+    recall : float, default=0.99
+        Share of the nearest rows that an approximate search must find in every class, at most 0.995. `fit` searches
+        ever more widely until the lower confidence limit of the recall is so high; where it never is, the class is
+        searched exactly, with a warning.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels; they order the class axis of every result.
+    class_count_ : ndarray of shape (n_classes,)
+        Reference rows of each class.
+    n_features_in_ : int
+        Number of features seen in fit.
+    n_samples_fit_ : int
+        Number of reference rows.
+    algorithm_ : ndarray of str of shape (n_classes,)
+        How each class is searched: "exact", "hnsw" or "ivf".
+    recall_ : ndarray of shape (n_classes,)
+        Estimated share of the nearest rows that is found; 1 where the search is exact.
+    recall_interval_ : ndarray of shape (n_classes, 2)
+        Limits of the recall at a confidence level of 95%.
+
+    Notes
+    -----
+    Results of an exact search are a function of the data alone: equal bits for any `batch_size` and `n_jobs`, for
+    float32 and float64 copies of the same values, on any processor, and whether the search is compiled or NumPy's
+    (:func:`neighboragg.show_versions` says which). Candidates come from a product in single precision, their
+    distances are recomputed by direct difference in double precision in a defined order of summation, ties
+    are ordered by row id, and a rounding-error bound certifies that no neighbor was missed.
+
+    Rows found by an approximate search have the distances of the exact one, to the bit, and are in its order; but some
+    are missing, and farther ones stand in their places. The recall is measured against the exact search, on up to 1,000
+    reference rows that are added to the indexes only afterward, and for `n_neighbors` neighbors: a search for more is
+    exact. An index is built on one thread, so that on one machine the same rows give the same results. It is not saved,
+    and built again by the first search after :func:`neighboragg.load`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neighboragg.search import ClasswiseNeighbors
+    >>> X = np.array([[0.0], [1.0], [5.0], [7.0]])
+    >>> index = ClasswiseNeighbors(n_neighbors=2).fit(X, ["a", "a", "b", "b"])
+    >>> distances, indices = index.kneighbors([[2.0]])
+    >>> distances
+    array([[[1., 2.],
+            [3., 5.]]])
+    >>> indices
+    array([[[1, 0],
+            [2, 3]]])
+    """
+
+    algorithm_: Array
+    recall_: FloatArray
+    recall_interval_: FloatArray
+    _reference: Reference
+    _approximation: Approximation
+    # Whether it is searched again and again, so that time and memory to make that faster are well spent.
+    _lasting = True
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        metric: str = "euclidean",
+        batch_size: int | None = None,
+        n_jobs: int | None = None,
+        device: Any = None,
+        algorithm: str = "exact",
+        recall: float = 0.99,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.batch_size = batch_size
+        self.n_jobs = n_jobs
+        self.device = device
+        self.algorithm = algorithm
+        self.recall = recall
+
+    def fit(self, X: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None = None) -> Self:
+        """Index the reference rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels.
+        classes : array-like of shape (n_classes,), default=None
+            All classes, where some may have no row. Defaults to the labels in `y`.
+
+        Returns
+        -------
+        self : ClasswiseNeighbors
+        """
+        self._check_params()
+        rows = check_rows(X, "X", type(self).__name__)
+        codes = self._encode(rows, y, classes)
+        self.n_features_in_ = rows.shape[1]
+        self._build(self._as_vectors(rows), codes)
+        return self
+
+    def _neighbors_of_reference(self, k: int) -> tuple[FloatArray, IntArray]:
+        return self._kneighbors(self._reference.in_order()[0], k, np.arange(self.n_samples_fit_))
+
+    def _neighbors_of(
+        self, queries: FloatArray, k: int, excluded: IntArray | None
+    ) -> tuple[FloatArray, IntArray]:
+        return self._kneighbors(self._as_vectors(queries), k, excluded)
+
+    def _build(self, vectors: FloatArray, codes: IntArray) -> None:
+        self._reference = Reference(vectors, codes, len(self.classes_))
+        self._approximation = approximate(
+            self._reference,
+            algorithm=self.algorithm,
+            recall=self.recall,
+            n_neighbors=self.n_neighbors,
+            classes=self.classes_,
+            n_threads=n_threads(self.n_jobs),
+            owner=type(self).__name__,
+        )
+        self._count()
+
+    def _count(self) -> None:
+        self.n_samples_fit_ = len(self._reference.rows)
+        self.class_count_ = self._reference.sizes
+        self.algorithm_ = self._approximation.algorithm
+        self.recall_, self.recall_interval_ = self._approximation.recall, self._approximation.interval
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        owner = type(self).__name__
+        check_choice(self.algorithm, "algorithm", owner, choices=ALGORITHMS)
+        check_real(self.recall, "recall", owner, low=0, high=LARGEST_RECALL, closed="right")
+        if self.device is not None and self.algorithm != EXACT:
+            raise InvalidParameterError(
+                f"The 'device' parameter of {owner} is for the exact search, so not with algorithm={self.algorithm!r}. "
+                f"Got {self.device!r}.\nHint: leave one of the two out."
+            )
+
+    def _after_load(self) -> None:
+        if not hasattr(self, "_reference"):
+            return  # a parameter, not fitted
+        require(isinstance(self._reference, Reference), "an index has no rows")
+        require(self.metric in METRICS, "an index has an unknown metric")
+        require(isinstance(self.classes_, np.ndarray) and self.classes_.ndim == 1, "an index has no classes")
+        require(len(self.classes_) == len(self._reference.sizes), "an index has other classes than rows")
+        width = self.n_features_in_ + (self.metric == "cosine")
+        require(self._reference.rows.shape[1] == width, "an index has other features than it says")
+        require(isinstance(self._approximation, Approximation), "an index does not say how to search")
+        self._approximation.check_sizes(self._reference.sizes)
+        self._count()
+
+    def _kneighbors(
+        self, queries: FloatArray, k: int, excluded: IntArray | None
+    ) -> tuple[FloatArray, IntArray]:
+        shape = (len(queries), len(self.classes_), k)
+        distances, indices = np.empty(shape), np.empty(shape, dtype=np.int64)
+        hidden = None if excluded is None else self._reference.positions_of(excluded)
+        if not self._approximation.is_exact and k <= self._approximation.n_neighbors:
+            self._search_approximately(queries, hidden, distances, indices)
+        elif self.device is not None:
+            self._search_on_device(queries, hidden, distances, indices)
+        else:
+            self._search_exactly(queries, hidden, distances, indices)
+        return self._as_asked(distances), indices
+
+    def _search_approximately(
+        self, queries: FloatArray, hidden: IntArray | None, distances: FloatArray, indices: IntArray
+    ) -> None:
+        search = search_for(self._reference, self._approximation, n_threads(self.n_jobs), type(self).__name__)
+
+        def work(batch: slice) -> None:
+            own = None if hidden is None else hidden[batch]
+            search(queries[batch], own, distances[batch], indices[batch])
+
+        self._in_batches(work, len(queries))
+
+    def _search_on_device(
+        self, queries: FloatArray, hidden: IntArray | None, distances: FloatArray, indices: IntArray
+    ) -> None:
+        table = table_on(self._reference, self.device, type(self).__name__)
+        for batch in self._batches(len(queries), 1):
+            own = None if hidden is None else hidden[batch]
+            part = distances[batch], indices[batch]
+            search_with_numpy(self._reference, queries[batch], own, *part, multiply=table.product)
+
+    def _search_exactly(
+        self, queries: FloatArray, hidden: IntArray | None, distances: FloatArray, indices: IntArray
+    ) -> None:
+        kernel, reference = kernel_in_use(), self._reference
+        library = kernel.library if can_search(reference, distances.shape[2]) else None
+        if library is not None and len(queries) == 1:
+            search_compiled(library, reference, queries, hidden, distances, indices)
+            return
+        search = (
+            search_with_numpy if library is None else partial(search_compiled, library, lasting=self._lasting)
+        )
+
+        def work(batch: slice) -> None:
+            own = None if hidden is None else hidden[batch]
+            search(reference, queries[batch], own, distances[batch], indices[batch])
+
+        if library is not None:
+            self._in_batches(work, len(queries))
+        else:
+            warn_if_slow(kernel, reference, len(queries))
+            # Jobs are threads of ours, each with a product of its own; those of the product itself would compete.
+            with ONE_THREAD:
+                self._in_batches(work, len(queries))
+
+    def _as_asked(self, distances: FloatArray) -> FloatArray:
+        """Distances in the metric; those found are Euclidean."""
+        return distances**2 / 2.0 if self.metric == "cosine" else distances
+
+    def _in_batches(self, work: Callable[[slice], None], n: int) -> None:
+        """Call `work` with slices of n queries, on as many threads as there are jobs."""
+        n_jobs = n_threads(self.n_jobs) if n > 1 else 1
+        batches = list(self._batches(n, n_jobs))
+        if min(n_jobs, len(batches)) <= 1:
+            for batch in batches:
+                work(batch)
+        else:
+            with ThreadPoolExecutor(n_jobs) as pool:
+                list(pool.map(work, batches))
+
+    def _batches(self, n: int, n_jobs: int) -> Iterator[slice]:
+        """Consecutive slices, at most a batch long and, if not given, a whole number of rounds for the jobs."""
+        if self.batch_size is None:
+            rounds = max(1, round(n / (BATCH_ROWS * n_jobs)))
+            size = max(1, -(-n // (rounds * n_jobs)))
+            size = -(-size // TILE_ROWS) * TILE_ROWS
+        else:
+            size = check_integer(self.batch_size, "batch_size", type(self).__name__, minimum=1)
+        return (slice(start, start + size) for start in range(0, n, size))
+
+    def _as_vectors(self, rows: FloatArray) -> FloatArray:
+        return rows if self.metric == "euclidean" else _on_sphere(rows)
+
+
+def _on_sphere(rows: FloatArray) -> FloatArray:
+    """Unit rows, whose squared distance is twice the cosine distance; a zero row gets an axis of its own."""
+    norms = np.linalg.norm(rows.astype(np.float64), axis=1)
+    zero = norms == 0
+    return np.column_stack([rows / np.where(zero, 1.0, norms)[:, None], zero])
+
+
+def dense_rows(
+    X: FloatArray, codes: IntArray, *, share: float, n_neighbors: int = 10, n_jobs: int | None = None
+) -> BoolArray:
+    """Mask of rows to keep when the sparsest `share` of every class is dropped.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples,)
+        Integer class of each row.
+    share : float
+        Share of each class to drop, in [0, 1): its rows with the largest distance to their
+        `n_neighbors`-th neighbor in the same class.
+    n_neighbors : int, default=10
+    n_jobs : int, default=None
+
+    Returns
+    -------
+    keep : ndarray of bool of shape (n_samples,)
+        At least one row of every class is kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neighboragg.search import dense_rows
+    >>> X = np.array([[0.0], [0.1], [0.2], [9.0]])
+    >>> dense_rows(X, np.zeros(4, dtype=int), share=0.25, n_neighbors=1)
+    array([ True,  True,  True, False])
+    """
+    keep = np.ones(len(X), dtype=bool)
+    if share == 0:
+        return keep
+    for c in np.unique(codes):
+        members = np.flatnonzero(codes == c)
+        n_dropped = min(int(share * len(members)), len(members) - 1)
+        if n_dropped == 0:
+            continue
+        k = min(n_neighbors, len(members) - 1)
+        index = ClasswiseNeighbors(k, n_jobs=n_jobs).fit(X[members], codes[members])
+        radius = index.kneighbors()[0][:, 0, -1]
+        keep[members[np.argsort(-radius, kind="stable")[:n_dropped]]] = False
+    return keep

@@ -1,0 +1,360 @@
+"""The compiled search: its libraries, which of them is in use, and the call."""
+
+import ctypes
+import hashlib
+import os
+import sys
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from neighboragg._core.types import Array, FloatArray, IntArray
+from neighboragg.exceptions import InvalidParameterError, SlowSearchWarning
+from neighboragg.search._kernel._projection import is_worth_a_look, project
+from neighboragg.search._reference import Reference
+
+FOLDER = Path(__file__).parent
+#: From the fastest to the one that every processor runs.
+VARIANTS = ("avx512", "avx2", "baseline")
+SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+
+
+def path_of(variant: str) -> Path:
+    """The library for one instruction set, whether it is there or not."""
+    return FOLDER / f"search_{variant}{SUFFIX}"
+
+
+def source_digest() -> str:
+    """Of the source beside this file, as it is compiled into the libraries made of it."""
+    # Lines end in one way, whatever the checkout did to them.
+    return hashlib.sha256((FOLDER / "search.cpp").read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+
+
+def load(variant: str) -> ctypes.CDLL:
+    """Load the library for one instruction set.
+
+    Raises
+    ------
+    OSError
+        If it is not there, cannot be loaded, or was compiled from another source.
+    """
+    library = ctypes.CDLL(str(path_of(variant)))
+    library.neighboragg_source_digest.restype = ctypes.c_char_p
+    if library.neighboragg_source_digest().decode() != source_digest():
+        raise OSError(f"{path_of(variant).name} was compiled from another source; run `make kernel`")
+    library.neighboragg_search.restype = ctypes.c_int64
+    library.neighboragg_search.argtypes = [
+        ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
+        ctypes.c_void_p,
+    ]  # fmt: skip
+    return library
+
+
+LARGEST_K = 64  # the compiled search has the same number
+LARGEST_SIZE = 2**31 - 2**10  # positions are 32-bit there
+# Queries after which a projection has to have shown its worth: for no more than this share of the pairs of a query and
+# a class did its candidates have to be widened, each of which takes as long as many that were certain.
+WATCHED_QUERIES, LARGEST_WIDENED = 512, 0.15
+
+POINTER, INTEGER, BYTES = ctypes.c_void_p, ctypes.c_int64, ctypes.c_char * 0
+
+
+class Index(ctypes.Structure):
+    """The reference rows as the compiled search knows them; see the structure of that name there."""
+
+    _fields_ = (
+        ("n_rows", INTEGER),
+        ("n_features", INTEGER),
+        ("n_classes", INTEGER),
+        ("is_double", INTEGER),
+        ("rows", POINTER),
+        ("table", POINTER),
+        ("ids", POINTER),
+        ("starts", POINTER),
+        ("center", POINTER),
+        ("scale", ctypes.c_double),
+        ("axes", POINTER),
+        ("n_axes", INTEGER),
+    )
+
+
+class Prepared(NamedTuple):
+    """An index, and the arrays that it points to."""
+
+    structure: Index
+    address: int
+    arrays: tuple[Array, ...]
+    is_final: bool  # whether it was decided if rows are projected
+
+    @property
+    def is_projected(self) -> bool:
+        """Whether the table holds projected rows."""
+        return bool(self.structure.n_axes < self.structure.n_features)
+
+
+# Pointers belong to a process: they are neither pickled nor saved with the rows they point to.
+_prepared: "WeakKeyDictionary[Reference, Prepared]" = WeakKeyDictionary()
+_projecting = Lock()
+
+
+def can_search(reference: Reference, k: int) -> bool:
+    """Whether the compiled search is made for so many neighbors and rows."""
+    return k <= LARGEST_K and len(reference.rows) < LARGEST_SIZE
+
+
+def search_compiled(
+    library: ctypes.CDLL,
+    reference: Reference,
+    rows: FloatArray,
+    hidden: IntArray | None,
+    distances: FloatArray,
+    ids: IntArray,
+    *,
+    lasting: bool = False,
+) -> int:
+    """Fill `distances` and `ids`, each (n, C, K), with the nearest rows of each class by (distance, id).
+
+    `hidden` holds the position of the reference row that each query must not find, -1 for none. Rows that last are
+    projected for later searches, where that makes them faster. Returns for how many pairs of a query and a class the
+    first candidates were not certain.
+    """
+    prepared = _prepared.get(reference)
+    if prepared is None:
+        prepared = _prepared[reference] = _prepare(reference)
+    n, _, k = distances.shape
+    if lasting and not prepared.is_final and is_worth_a_look(reference, n):
+        prepared = _projected(reference, k)
+    queries = np.array(rows, dtype=np.float64, order="C")
+    own = None if hidden is None else np.array(hidden, dtype=np.int64)
+    if not prepared.is_projected:
+        return _search(library, prepared, queries, own, distances, ids)
+    n_widened = 0
+    for start in range(0, n, WATCHED_QUERIES):
+        part = slice(start, start + WATCHED_QUERIES)
+        found = distances[part]
+        n_here = _search(
+            library, prepared, queries[part], None if own is None else own[part], found, ids[part]
+        )
+        # Queries unlike the rows may lie far from their space, where a projection hardly tells rows apart.
+        if n_here > LARGEST_WIDENED * found.shape[0] * found.shape[1]:
+            prepared = _prepared[reference] = _prepare(reference)._replace(is_final=True)
+        n_widened += n_here
+    return n_widened
+
+
+def _search(
+    library: ctypes.CDLL,
+    prepared: Prepared,
+    queries: FloatArray,
+    own: IntArray | None,
+    distances: FloatArray,
+    ids: IntArray,
+) -> int:
+    n, _, k = distances.shape
+    n_widened = library.neighboragg_search(
+        prepared.address,
+        n,
+        _values(queries),
+        None if own is None else _values(own),
+        k,
+        _values(distances),
+        _values(ids),
+    )
+    if n_widened < 0:
+        raise MemoryError(f"No memory to search {n} rows for {k} neighbors in each class.")
+    return int(n_widened)
+
+
+def _values(array: Any) -> Any:
+    """What the search may write to; to ask NumPy for the address takes three times as long."""
+    return BYTES.from_buffer(array)
+
+
+def _projected(reference: Reference, k: int) -> Prepared:
+    """The same with a projected table, if that is faster; found out once."""
+    with _projecting:
+        prepared = _prepared[reference]
+        if not prepared.is_final:
+            prepared = _prepared[reference] = _prepare(reference, k)
+        return prepared
+
+
+def _prepare(reference: Reference, k: int | None = None) -> Prepared:
+    """An index of the whole rows, or for k neighbors of projected ones where that is faster."""
+    projection = None if k is None else project(reference, k)
+    # Arrays mapped from a file may begin anywhere; the others are used as they are.
+    rows, table = (
+        np.require(array, requirements=["C", "A"])
+        for array in (reference.rows, reference.table if projection is None else projection.table)
+    )
+    ids, starts = (
+        np.require(array, dtype=np.int64, requirements=["C", "A"])
+        for array in (reference.ids, reference.starts)
+    )
+    center = np.require(reference.frame.center, dtype=np.float64, requirements=["C", "A"])
+    axes = np.empty((0, 0)) if projection is None else projection.axes
+    index = Index(
+        len(rows),
+        rows.shape[1],
+        len(starts) - 1,
+        rows.dtype == np.float64,
+        rows.ctypes.data,
+        table.ctypes.data,
+        ids.ctypes.data,
+        starts.ctypes.data,
+        center.ctypes.data,
+        reference.frame.scale,
+        None if projection is None else axes.ctypes.data,
+        table.shape[1] - 1,
+    )
+    arrays = (rows, table, ids, starts, center, axes)
+    return Prepared(index, ctypes.addressof(index), arrays, is_final=k is not None)
+
+
+VARIABLE = "NEIGHBORAGG_KERNEL"
+MANY_PRODUCTS = 1e11  # queries × rows × features that take NumPy ten seconds and more
+CHOICES = ("auto", *VARIANTS, "numpy")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The search in use, and why it is that one.
+
+    Attributes
+    ----------
+    name : {"avx512", "avx2", "baseline", "numpy"}
+        What it was compiled for; "numpy" if it is not compiled.
+    reason : str
+        Why it is this one.
+    library : ctypes.CDLL or None
+        What was compiled.
+    """
+
+    name: str
+    reason: str
+    library: ctypes.CDLL | None = None
+
+
+def kernel_in_use() -> Kernel:
+    """The search that the environment variable ``NEIGHBORAGG_KERNEL`` asks for; by default the fastest.
+
+    Returns
+    -------
+    kernel : Kernel
+
+    Examples
+    --------
+    >>> from neighboragg.search import kernel_in_use
+    >>> kernel_in_use().name in ("avx512", "avx2", "baseline", "numpy")
+    True
+    """
+    return _choose(os.environ.get(VARIABLE, "auto"))
+
+
+def warn_if_slow(kernel: Kernel, reference: Reference, n_queries: int) -> None:
+    """Say once that a search of many seconds would be faster compiled, unless NumPy's was asked for."""
+    if kernel.library is None and kernel.name != os.environ.get(VARIABLE):
+        n_products = n_queries * reference.rows.size
+        if n_products > MANY_PRODUCTS:
+            _warn_once(kernel.reason)
+
+
+@cache
+def _warn_once(reason: str) -> None:
+    warnings.warn(
+        f"This search is NumPy's, several times slower than the compiled one: {reason}. Results are the same.\n"
+        "Hint: install a C++ compiler and neighboragg again; neighboragg.show_versions() says which is in use.",
+        SlowSearchWarning,
+        stacklevel=7,
+    )
+
+
+@cache
+def _choose(wanted: str) -> Kernel:
+    if wanted not in CHOICES:
+        names = ", ".join(repr(name) for name in CHOICES)
+        raise InvalidParameterError(
+            f"The environment variable {VARIABLE} must be one of {names}. Got {wanted!r} instead."
+        )
+    if wanted == "numpy":
+        return Kernel("numpy", f"{VARIABLE}=numpy")
+    try:
+        baseline = load("baseline")
+    except OSError as error:
+        missing = "it was not compiled: no C++ compiler when neighboragg was installed"
+        reason = f"no compiled search ({error if path_of('baseline').exists() else missing})"
+        if wanted != "auto":
+            raise _unavailable(wanted, reason) from error
+        return Kernel("numpy", reason)
+    if wanted == "auto":
+        return _fastest(baseline)
+    if wanted not in _runnable(baseline):
+        raise _unavailable(wanted, "this processor does not have it")
+    try:
+        library = load(wanted)
+    except OSError as error:
+        raise _unavailable(wanted, str(error)) from error
+    return Kernel(wanted, f"{VARIABLE}={wanted}", library)
+
+
+def _unavailable(wanted: str, reason: str) -> InvalidParameterError:
+    return InvalidParameterError(
+        f"The environment variable {VARIABLE} asks for {wanted!r}: {reason}.\n"
+        f"Hint: unset it; the fastest search that is available is then used."
+    )
+
+
+def _runnable(baseline: ctypes.CDLL) -> tuple[str, ...]:
+    """The variants for this processor, the fastest first."""
+    return VARIANTS[len(VARIANTS) - 1 - int(baseline.neighboragg_processor_level()) :]
+
+
+def _fastest(baseline: ctypes.CDLL) -> Kernel:
+    for variant in _runnable(baseline):
+        if variant == "baseline":
+            break
+        try:
+            library = load(variant)
+        except OSError:
+            continue  # the compiler did not know the instruction set
+        if _agree(library, baseline):
+            return Kernel(variant, "the fastest that this processor runs", library)
+        warnings.warn(
+            f"The search compiled for {variant} gives other results than the one for every processor, and is "
+            f"not used.\nHint: please report it with the output of neighboragg.show_versions().",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return Kernel("baseline", "the fastest that this processor runs", baseline)
+
+
+def _agree(library: ctypes.CDLL, baseline: ctypes.CDLL) -> bool:
+    """Whether two variants give equal bits on a small problem: whole and partial tiles, ties, one query."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(150, 19))
+    rows[::3] = np.rint(rows[::3])
+    reference = Reference(rows, np.arange(150) % 4 % 3, 4)
+    queries = np.concatenate([rows[:30], rng.normal(size=(15, 19))])
+    hidden = np.arange(45, dtype=np.int64) - 1
+    for n, k in ((45, 5), (1, 5), (45, 20)):
+        one, other = (
+            _search_once(each, reference, queries[:n], hidden[:n], k) for each in (library, baseline)
+        )
+        if any(a.tobytes() != b.tobytes() for a, b in zip(one, other, strict=True)):
+            return False
+    return True
+
+
+def _search_once(
+    library: ctypes.CDLL, reference: Reference, queries: FloatArray, hidden: IntArray, k: int
+) -> tuple[FloatArray, IntArray]:
+    shape = (len(queries), len(reference.sizes), k)
+    distances, ids = np.empty(shape), np.empty(shape, dtype=np.int64)
+    search_compiled(library, reference, queries, hidden, distances, ids)
+    return distances, ids

@@ -1,0 +1,100 @@
+"""Rows that lie close to a space of fewer dimensions, projected on it: the compiled search proposes from there."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from neighboragg._core.threads import ONE_THREAD
+from neighboragg._core.types import FloatArray
+from neighboragg.search._reference import BLOCK_ROWS, LARGEST_SINGLE, Reference, table_of, table_parts
+
+LARGEST_AXES = 64  # the compiled search has the same number
+N_AXES = (8, 16, 24, 32, 48, LARGEST_AXES)
+# Fewer features are multiplied fast enough; to find the axes of more takes too long.
+FEWEST_FEATURES, MOST_FEATURES = 48, 512
+FEWEST_ROWS = 4096
+# To find the axes and the rows along them takes as long as about so many queries.
+FEWEST_QUERIES = 1024
+# Rows that axes are found from; queries, classes and rows of each on which numbers of axes are tried.
+N_SAMPLED, N_TRIED, N_TRIED_CLASSES, N_TRIED_ROWS = 4096, 12, 2, 8192
+# A space that leaves out more of the variance than this tells rows apart too badly.
+LARGEST_REST = 0.1
+# Pairs of a query and a class for which the candidates of the projected rows may not be enough.
+LARGEST_SHARE = 0.1
+
+
+class Projection(NamedTuple):
+    """Orthonormal axes, shape (n_features, n_axes), and the table of the reference rows along them."""
+
+    axes: FloatArray
+    table: FloatArray
+
+
+def is_worth_a_look(reference: Reference, n_queries: int) -> bool:
+    """Whether a search is so long that finding out about axes costs little beside it."""
+    n, d = reference.rows.shape
+    enough = n >= FEWEST_ROWS and n_queries >= FEWEST_QUERIES
+    return enough and FEWEST_FEATURES <= d <= MOST_FEATURES
+
+
+def project(reference: Reference, k: int) -> Projection | None:
+    """Project on as few axes as tell the k nearest rows of a class apart; None where that takes most of them.
+
+    No neighbor is lost by it, as a projection brings no two rows farther apart: all rows that may be near in truth are
+    looked at as they are.
+    """
+    with ONE_THREAD:
+        axes = _main_axes(reference)
+        n_axes = None if axes is None else _fewest_axes(reference, axes, k)
+        if axes is None or n_axes is None:
+            return None
+        return _along(reference, np.ascontiguousarray(axes[:, :n_axes]))
+
+
+def _main_axes(reference: Reference) -> FloatArray | None:
+    """The directions in which rows vary most, if they vary little in all others."""
+    n, d = reference.rows.shape
+    sample = reference.frame.scaled(reference.rows[:: max(1, n // N_SAMPLED)])
+    if not np.abs(sample).max() < LARGEST_SINGLE:
+        return None
+    variances, axes = np.linalg.eigh(np.cov(sample, rowvar=False))
+    most = min(LARGEST_AXES, d // 2)
+    if not variances[: d - most].sum() <= LARGEST_REST * variances.sum():
+        return None
+    return np.asarray(axes[:, ::-1][:, :most])
+
+
+def _fewest_axes(reference: Reference, axes: FloatArray, k: int) -> int | None:
+    """How many axes tell the k nearest rows of a class apart from all but some of the others; tried on some rows."""
+    n = len(reference.rows)
+    queries = reference.frame.scaled(reference.rows[np.linspace(0, n - 1, N_TRIED).astype(int)])
+    n_enough = 2 * k - 1  # as many as the compiled search proposes
+    wrong = {number: 0 for number in N_AXES if number <= axes.shape[1]}
+    n_pairs = 0
+    for c in np.argsort(-reference.sizes, kind="stable")[:N_TRIED_CLASSES]:
+        low, high = reference.starts[c : c + 2]
+        if high - low <= n_enough:
+            continue
+        rows = reference.frame.scaled(reference.rows[low : min(high, low + N_TRIED_ROWS)])
+        # One more than k, as a query may be among the rows.
+        last = np.partition(cdist(queries, rows), k, axis=1)[:, k : k + 1]
+        there, here = rows @ axes, queries @ axes
+        for number in wrong:
+            near = cdist(here[:, :number], there[:, :number]) <= last
+            wrong[number] += int((near.sum(axis=1) > n_enough).sum())
+        n_pairs += len(queries)
+    enough = [number for number, count in wrong.items() if count <= LARGEST_SHARE * n_pairs]
+    return min(enough) if n_pairs and enough else None
+
+
+def _along(reference: Reference, axes: FloatArray) -> Projection | None:
+    """The projection, unless a row is so far out that it was clipped, and nothing can be said of it."""
+    n = len(reference.rows)
+    table = np.empty((-(-n // BLOCK_ROWS), axes.shape[1] + 1, BLOCK_ROWS), dtype=np.float32)
+    for blocks in table_parts(len(table)):
+        scaled = reference.frame.scaled(reference.rows[blocks.start * BLOCK_ROWS : blocks.stop * BLOCK_ROWS])
+        if not np.abs(scaled).max() < LARGEST_SINGLE:
+            return None
+        table[blocks] = table_of(scaled @ axes)
+    return Projection(axes, table)

@@ -1,0 +1,216 @@
+"""A linear map in which neighbors share their class: neighborhood components analysis on mini-batches."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from neighboragg._core.threads import ONE_THREAD
+from neighboragg._core.types import FloatArray, IntArray
+
+# exp of less than this adds nothing, but denormal numbers slow every later step down many times.
+NEGLIGIBLE = -80.0
+# A row without a neighbor of this similarity is far from all: what adds nothing elsewhere would count there.
+SMALLEST_SIMILARITY = 1e-20
+CACHE_ROWS = 128
+# Classes with fewer rows are worked on together.
+FEW_ROWS = 64
+# In units of the median row; squares of what is farther would drown all else.
+LARGEST_REACH = 1e4
+# The map is divided by the spread, and must stay finite.
+SMALLEST_SPREAD = 1e-150
+FIRST_DECAY, SECOND_DECAY = 0.9, 0.999
+
+
+def default_rank(n_features: int, n_classes: int) -> int:
+    """Dimensions of the learned space: two per class, between 6 and 24, at most the features."""
+    return int(min(n_features, np.clip(2 * n_classes, 6, 24)))
+
+
+def learn_metric(
+    X: FloatArray,
+    codes: IntArray,
+    *,
+    rank: int | None = None,
+    n_steps: int = 120,
+    batch_size: int = 1000,
+    learning_rate: float = 0.03,
+    random_state: int | None = 0,
+) -> FloatArray:
+    """Learn a linear map by mini-batch neighborhood components analysis.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples,)
+        Integer class of each row.
+    rank : int, default=None
+        Columns of the map; None takes :func:`default_rank`.
+    n_steps : int, default=120
+    batch_size : int, default=1000
+    learning_rate : float, default=0.03
+        Of Adam, relative to the scale of the first map; falls linearly to a tenth.
+    random_state : int, default=0
+        Seed of the batches; the same seed gives the same map.
+
+    Returns
+    -------
+    components : ndarray of shape (n_features, rank)
+        Rows are mapped by ``X @ components``.
+
+    Notes
+    -----
+    Minimizes the mean of −log Σ_{j: y_j = y_i} p_ij with p_ij ∝ exp(−‖A'x_i − A'x_j‖²), j ≠ i, over the rows
+    of a batch, with its closed-form gradient. Full-batch implementations cost O(n²) a step; this one costs
+    O(`batch_size`²), in time and in memory.
+
+    References
+    ----------
+    Goldberger, Roweis, Hinton and Salakhutdinov, "Neighbourhood Components Analysis", NeurIPS 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neighboragg.search import learn_metric
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 4))
+    >>> A = learn_metric(X, (X[:, 0] > 0).astype(int))
+    >>> int(np.linalg.norm(A, axis=1).argmax())
+    0
+    """
+    rng = np.random.default_rng(random_state)
+    X = np.asarray(X)
+    n_samples, n_features = X.shape
+    rank = min(rank or default_rank(n_features, len(np.unique(codes))), n_features)
+    size = min(batch_size, n_samples)
+    sample = X[rng.permutation(n_samples)[:size]]
+    center, spread = _center_and_spread(sample)
+    components, scale = _initial_map(_normalized(sample, center, spread), rank)
+    first, second = np.zeros_like(components), np.zeros_like(components)
+    # Products this small gain nothing from a second thread, and one thread always adds in one order.
+    with ONE_THREAD:
+        # A row on its own has no neighbor to learn from.
+        for step in range(1, n_steps + 1 if size > 1 else 0):
+            rows = rng.choice(n_samples, size, replace=False, shuffle=False)
+            gradient = _gradient(_normalized(X[rows], center, spread), codes[rows], components)
+            first = FIRST_DECAY * first + (1 - FIRST_DECAY) * gradient
+            second = SECOND_DECAY * second + (1 - SECOND_DECAY) * gradient**2
+            rate = learning_rate * scale * (1 - 0.9 * step / n_steps)
+            update = (first / (1 - FIRST_DECAY**step)) / (np.sqrt(second / (1 - SECOND_DECAY**step)) + 1e-8)
+            components = components - np.float32(rate) * update
+    return components.astype(np.float64) / spread
+
+
+def nca_loss(X: FloatArray, codes: IntArray, components: FloatArray) -> float:
+    """Mean negative log probability that a row's stochastic neighbor shares its class."""
+    similar = _similarities(X @ components)
+    agreement = (similar * (codes[:, None] == codes)).sum(axis=1) / similar.sum(axis=1)
+    return float(-np.log(agreement[agreement > 0]).sum() / len(X))
+
+
+def _center_and_spread(sample: FloatArray) -> tuple[FloatArray, float]:
+    """Median, and median reach of the rows around it; the largest reach where most rows are equal."""
+    center = np.median(sample.astype(np.float64), axis=0)
+    reach = np.abs(sample - center).max(axis=1)
+    spread = float(np.median(reach)) or float(reach.max()) or 1.0
+    return center, max(spread, SMALLEST_SPREAD)
+
+
+def _normalized(rows: FloatArray, center: FloatArray, spread: float) -> FloatArray:
+    """Rows around zero and of common size, so that their squares are accurate in single precision."""
+    return np.clip((rows - center) / spread, -LARGEST_REACH, LARGEST_REACH).astype(np.float32)
+
+
+def _initial_map(sample: FloatArray, rank: int) -> tuple[FloatArray, float]:
+    """Principal axes, scaled to unit median distance between nearest neighbors."""
+    centered = sample - sample.mean(axis=0)
+    norms = (centered**2).sum(axis=1)
+    squared = norms[:, None] + norms - 2 * centered @ centered.T
+    np.fill_diagonal(squared, np.inf)
+    nearest = np.median(np.maximum(squared.min(axis=1, initial=np.inf), 0)) if len(sample) > 1 else 1.0
+    if nearest <= 1e-12 * max(float(norms.mean()), 1e-30):
+        # Mostly duplicates: their zero distance says nothing about scale.
+        nearest = max(float(norms.mean()), 1e-12)
+    scale = 1.0 / np.sqrt(nearest)
+    return np.ascontiguousarray(_principal_axes(centered, rank) * scale, dtype=np.float32), float(scale)
+
+
+def _principal_axes(centered: FloatArray, rank: int) -> FloatArray:
+    n, d = centered.shape
+    if rank == d:
+        return np.eye(rank)
+    if rank <= n < d:  # fewer rows than columns: the cost of an eigenproblem is cubic in the columns
+        return np.linalg.svd(centered, full_matrices=False)[2][:rank].T
+    return np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :rank]
+
+
+def _similarities(mapped: FloatArray) -> FloatArray:
+    """exp(−‖x_i − x_j‖²) for every pair of rows, in a unit of its own for each row i; 0 of a row with itself.
+
+    Of most pairs it is taken once and stands in both rows, as the unit is then the same.
+    """
+    n = len(mapped)
+    norms, ones = (mapped**2).sum(axis=1, keepdims=True), np.ones((n, 1), mapped.dtype)
+    left, right = np.hstack([2 * mapped, -norms, -ones]), np.hstack([mapped, ones, norms])
+    similar = np.empty((n, n), mapped.dtype)
+    for start in range(0, n, CACHE_ROWS):  # so many that they stay in cache
+        rows, after = slice(start, start + CACHE_ROWS), slice(start + CACHE_ROWS, n)
+        exponents = left[rows] @ right[start:].T
+        np.clip(exponents, NEGLIGIBLE, 0, out=exponents)  # rounding may have made it positive
+        np.exp(exponents, out=similar[rows, start:])
+        similar[after, rows] = similar[rows, after].T
+    np.fill_diagonal(similar, 0)
+    far = np.flatnonzero(similar.max(axis=1) < SMALLEST_SIMILARITY)
+    if len(far):
+        with np.errstate(invalid="ignore"):  # OpenBLAS may raise the flag for lanes it then discards
+            exponents = left[far] @ right.T
+        exponents[np.arange(len(far)), far] = -np.inf
+        exponents -= exponents.max(axis=1, keepdims=True)
+        similar[far] = np.exp(np.maximum(exponents, NEGLIGIBLE))
+        similar[far, far] = 0
+    return similar
+
+
+def _gradient(X: FloatArray, codes: IntArray, components: FloatArray) -> FloatArray:
+    """Gradient of :func:`nca_loss` in the map.
+
+    With p_ij the probability that row i picks row j, the weight of a squared distance in the loss is (posterior given
+    agreement) − (prior): w_ij = p_ij [y_i = y_j] / Σ_{k: y_k = y_i} p_ik − p_ij. Similarities s_ij need not be divided
+    by their sums to p_ij: a product with [x, 1] gives Σ_j s_ij x_j and Σ_j s_ij, whose ratio is the mean.
+    """
+    order = np.argsort(codes, kind="stable")
+    X, codes = X[order], codes[order]
+    mapped = X @ components
+    similar = _similarities(mapped)
+    beside = np.hstack([mapped, np.ones((len(mapped), 1), mapped.dtype)])
+    # Σ_j w_ij [x_j, 1] less Σ_j p_ij [x_j, 1], and the same over i, from pairs of one class.
+    given, received = np.zeros_like(beside), np.zeros_like(beside)
+    for rows in _classes_together(codes):
+        near = similar[rows, rows]
+        if codes[rows][0] != codes[rows][-1]:
+            near = near * (codes[rows, None] == codes[rows]).astype(near.dtype)
+        given[rows] = near @ beside[rows]
+        share = _inverse(given[rows, -1:])
+        given[rows] *= share
+        # In this order, as a share can be so large that a product of rows with it overflows.
+        received[rows] = (near * share).T @ beside[rows]
+    everywhere = similar @ beside
+    # A row without another of its class has no part in it: its posterior would be of nothing.
+    share = given[:, -1:] * _inverse(everywhere[:, -1:])
+    given -= everywhere * share
+    received -= similar.T @ (beside * share)
+    pull = received[:, -1:] * mapped - received[:, :-1] - given[:, :-1]
+    return np.asarray(2 / len(X) * (X.T @ pull), dtype=X.dtype)
+
+
+def _classes_together(codes: IntArray) -> Iterator[slice]:
+    """Slices of whole classes, each of them large or a few small ones, for codes in ascending order."""
+    first = 0
+    for end in (*(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)):
+        if end - first >= FEW_ROWS or end == len(codes):
+            yield slice(first, end)
+            first = end
+
+
+def _inverse(sums: FloatArray) -> FloatArray:
+    """1 / sum, and 0 of nothing."""
+    return np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)

@@ -1,0 +1,157 @@
+"""The reference rows of a search, and the frame in which single precision is accurate."""
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neighboragg._core.types import FloatArray, IntArray
+from neighboragg._store.objects import Stored, require
+
+BLOCK_ROWS = 24  # rows of a block of the table; the compiled search has the same number
+CHECKED_BLOCKS = 2**13 // BLOCK_ROWS  # made or looked at together
+LARGEST_SINGLE = 1e15  # sums of squares stay finite in single precision
+LARGEST_EXPONENT = 400  # of the scale: rows of any size times it stay finite in double precision
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Center and scale that make single precision accurate: coordinates small, scale a power of two."""
+
+    center: FloatArray
+    scale: float
+
+    @classmethod
+    def of(cls, rows: FloatArray) -> "Frame":
+        """Choose the frame from (a sample of) the rows."""
+        sample = rows[:: max(1, len(rows) // 10_000)].astype(np.float64)
+        center = np.median(sample, axis=0)
+        reach = float(np.abs(sample - center).max(initial=0.0))
+        exponent = min(-int(np.floor(np.log2(reach))), LARGEST_EXPONENT) if reach > 0 else 0
+        return cls(center, 2.0**exponent)
+
+    def scaled(self, rows: FloatArray) -> FloatArray:
+        """Rows in the frame, in double precision."""
+        return (rows.astype(np.float64) - self.center) * self.scale
+
+
+class Reference(Stored):
+    """The reference rows, sorted by (class, id), and their single-precision copy for the product.
+
+    The copy holds [−2y, |y|²] of every row, whose product with [x, 1] is the squared distance less |x|², the same
+    for all. It is stored in blocks of rows, and a block feature by feature, as the compiled search reads it.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, n_features)
+    codes : ndarray of shape (n,)
+        Class of each row; ids are the positions in these arrays.
+    n_classes : int
+    """
+
+    def __init__(self, rows: FloatArray, codes: IntArray, n_classes: int) -> None:
+        self.ids = np.argsort(codes, kind="stable")
+        self.rows = rows[self.ids]
+        self.starts = np.searchsorted(codes[self.ids], np.arange(n_classes + 1))
+        self.frame = Frame.of(self.rows)
+        self.table = self._table()
+
+    def _table(self) -> FloatArray:
+        n, d = self.rows.shape
+        table = np.empty((-(-n // BLOCK_ROWS), d + 1, BLOCK_ROWS), dtype=np.float32)
+        for blocks in table_parts(len(table)):
+            table[blocks] = self._blocks(blocks)
+        return table
+
+    def _blocks(self, blocks: slice) -> FloatArray:
+        """Some blocks of the table; zeros after the last row."""
+        return table_of(self.frame.scaled(self.rows[blocks.start * BLOCK_ROWS : blocks.stop * BLOCK_ROWS]))
+
+    def _saved_state(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "frame"}
+
+    def _after_load(self) -> None:
+        n, d = self.rows.shape
+        require(self.rows.dtype in (np.float32, np.float64), "rows of an index are not floats")
+        require(
+            n > 0 and self.ids.shape == (n,) and self.ids.dtype.kind == "i",
+            "an index has other ids than rows",
+        )
+        require(self.starts.ndim == 1 and self.starts.dtype.kind == "i", "an index has no classes")
+        sizes = np.diff(self.starts)
+        require(
+            len(sizes) and self.starts[0] == 0 and self.starts[-1] == n,
+            "an index has rows outside its classes",
+        )
+        require((sizes >= 0).all(), "an index has classes of fewer than no rows")
+        codes = np.repeat(np.arange(len(sizes)), sizes)
+        require((np.sort(self.ids) == np.arange(n)).all(), "an index has ids that are not those of its rows")
+        require((np.lexsort((self.ids, codes)) == np.arange(n)).all(), "an index is not in the order of ids")
+        n_blocks = -(-n // BLOCK_ROWS)
+        require(
+            all(
+                np.isfinite(self.rows[part.start * BLOCK_ROWS : part.stop * BLOCK_ROWS]).all()
+                for part in table_parts(n_blocks)
+            ),
+            "rows of an index are not finite",
+        )
+        self.frame = Frame.of(self.rows)
+        # A stored table can be mapped from the file and shared; it is believed only if it is what would be made.
+        stored = isinstance(self.table, np.ndarray) and self.table.dtype == np.float32
+        if not (stored and self.table.shape == (n_blocks, d + 1, BLOCK_ROWS)) or any(
+            (self._blocks(part) != self.table[part]).any() for part in table_parts(n_blocks)
+        ):
+            self.table = self._table()
+
+    @property
+    def sizes(self) -> IntArray:
+        """Rows of each class."""
+        return np.diff(self.starts)
+
+    def in_order(self) -> tuple[FloatArray, IntArray]:
+        """Rows and codes in the order of their ids."""
+        position = np.argsort(self.ids)
+        return self.rows[position], np.repeat(np.arange(len(self.sizes)), self.sizes)[position]
+
+    def positions_of(self, ids: IntArray) -> IntArray:
+        """Where rows with these ids stand among the sorted rows; -1 stays -1."""
+        position = np.empty(len(self.ids) + 1, dtype=np.int64)
+        position[self.ids] = np.arange(len(self.ids))
+        position[-1] = -1
+        return position[ids]
+
+    def classes(self, first: int, stop: int) -> tuple["Reference", int]:
+        """Some consecutive classes alone, sharing memory with this one, and the position here of their first row."""
+        low, high = int(self.starts[first]) // BLOCK_ROWS * BLOCK_ROWS, int(self.starts[stop])
+        part = copy(self)
+        # From the beginning of a block on; what stands in it before the first class is in none.
+        part.starts = self.starts[first : stop + 1] - low
+        part.rows, part.ids = self.rows[low:high], self.ids[low:high]
+        part.table = self.table[low // BLOCK_ROWS : -(-high // BLOCK_ROWS)]
+        return part, low
+
+    def table_of(self, low: int, high: int) -> FloatArray:
+        """The single-precision copy of rows `low` to `high`, row by row."""
+        first = low // BLOCK_ROWS
+        blocks = self.table[first : -(-high // BLOCK_ROWS)]
+        flat = blocks.transpose(0, 2, 1).reshape(-1, blocks.shape[1])
+        return flat[low - first * BLOCK_ROWS : high - first * BLOCK_ROWS]
+
+
+def table_of(scaled: FloatArray) -> FloatArray:
+    """[−2y, |y|²] of rows in a frame, in single precision and in blocks; zeros after the last row."""
+    norms = np.minimum(np.einsum("nd,nd->n", scaled, scaled), LARGEST_SINGLE**2)
+    flat = np.column_stack([-2 * to_single(scaled), norms.astype(np.float32)])
+    flat = np.pad(flat, ((0, -len(flat) % BLOCK_ROWS), (0, 0)))
+    return flat.reshape(-1, BLOCK_ROWS, flat.shape[1]).transpose(0, 2, 1)
+
+
+def to_single(scaled: FloatArray) -> FloatArray:
+    """Rows of a frame in single precision, clipped so that their squares are finite."""
+    return np.clip(scaled, -LARGEST_SINGLE, LARGEST_SINGLE).astype(np.float32)
+
+
+def table_parts(n_blocks: int) -> list[slice]:
+    """Slices of the table small enough to be worked on in double precision."""
+    return [slice(start, start + CHECKED_BLOCKS) for start in range(0, n_blocks, CHECKED_BLOCKS)]

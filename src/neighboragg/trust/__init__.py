@@ -1,0 +1,11 @@
+"""A classifier that also scores how far each of its predictions can be trusted."""
+
+from neighboragg.trust._assessment import Assessment as Assessment
+from neighboragg.trust._classifier import TrustedClassifier as TrustedClassifier
+from neighboragg.trust._compare import compare as compare
+from neighboragg.trust._compare import split_rows as split_rows
+from neighboragg.trust._comparison import Comparison as Comparison
+from neighboragg.trust._score import score as score
+
+#: Users import these from neighboragg.
+__all__: list[str] = []

@@ -1,0 +1,218 @@
+"""CSV files as they come: delimiters, encodings, quotes, and lines that do not fit their header."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from neighboragg._data.open import read_table
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(contents, name="t.csv"):
+        path = tmp_path / name
+        path.write_bytes(contents if isinstance(contents, bytes) else contents.encode())
+        return path
+
+    return write
+
+
+def refusal(path, *args, kind=InvalidInputError, **kwargs):
+    with pytest.raises(kind) as error:
+        read_table(path, *args, **kwargs)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("sep", [",", ";", "\t", "|", " "])
+def test_the_delimiter_is_found_out(write, sep):
+    table = read_table(write(f"a{sep}b{sep}y\n1{sep}2{sep}u\n3{sep}4{sep}v\n"), "y")
+    assert table.frame.to_numpy().tolist() == [[1, 2], [3, 4]]
+    assert table.labels.tolist() == ["u", "v"]
+
+
+def test_delimiters_inside_quoted_texts_do_not_mislead(write):
+    table = read_table(write('text;y\n"a, b, c";u\n"d, e; f";v\n'), "y")
+    assert table.frame["text"].tolist() == ["a, b, c", "d, e; f"]
+
+
+def test_a_named_delimiter_is_taken(write):
+    table = read_table(write("a:y\n1:u\n"), "y", sep=":")
+    assert table.labels.tolist() == ["u"]
+    assert read_table(write("a\ty\n1\tu\n"), "y", sep="tab").labels.tolist() == ["u"]
+    assert refusal(write("a:y\n1:u\n"), "y", sep="::", kind=InvalidParameterError) == (
+        "The delimiter must be one character, and no quotation mark or line end. Got '::' instead.\n"
+        "Hint: for example ',', ';', '|' or 'tab'."
+    )
+
+
+def test_decimal_commas_are_numbers(write):
+    table = read_table(write("a;b;y\n1,5;x,y;u\n-2;z;v\n;z;v\n"), "y")
+    np.testing.assert_array_equal(table.frame["a"], [1.5, -2, np.nan])
+    assert table.frame["b"].tolist() == ["x,y", "z", "z"]
+
+
+def test_labels_are_the_text_of_their_cells(write):
+    path = write("a,y\n1,01\n2,02\n3,None\n4,1\n5,1.0\n6,\n7,NA\n8,  \n")
+    assert read_table(path, "y").labels.tolist() == ["01", "02", "None", "1", "1.0", "", "NA", ""]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "mark"),
+    [("utf-8", b""), ("utf-8", b"\xef\xbb\xbf"), ("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff"),
+     ("utf-32-le", b"\xff\xfe\0\0")],
+)  # fmt: skip
+def test_encodings_that_say_what_they_are(write, encoding, mark):
+    path = write(mark + "größe,y\n1,süß\n2,naïve\n".encode(encoding))
+    table = read_table(path, "y")
+    assert table.labels.tolist() == ["süß", "naïve"]
+    assert list(table.frame.columns) == ["größe"]
+    assert table.relabeled({0: "naïve"}) == mark + "größe,y\n1,naïve\n2,naïve\n".encode(encoding)
+
+
+def test_other_encodings_are_named_in_the_error_and_taken_by_name(write):
+    path = write("a,y\n1,u\n2,süß\n".encode("cp1252"))
+    assert refusal(path, "y") == (
+        f"Line 3 of {path} is not text in utf-8: it contains the byte 0xfc.\n"
+        "Hint: name the encoding; files of older Windows programs are often in cp1252 (--encoding cp1252), others "
+        "in latin-1."
+    )
+    table = read_table(path, "y", encoding="cp1252")
+    assert table.labels.tolist() == ["u", "süß"]
+    assert table.relabeled({0: "süß"}) == "a,y\n1,süß\n2,süß\n".encode("cp1252")
+    with pytest.raises(InvalidInputError) as error:
+        table.relabeled({0: "日本"})
+    assert str(error.value) == (
+        f"The new label '日本' cannot be written in cp1252, the encoding of {path}.\n"
+        "Hint: save the table as UTF-8 first, or choose another label."
+    )
+
+
+def test_encodings_that_cannot_be(write):
+    path = write("a,y\n1,u\n".encode("utf-16-le"))
+    assert refusal(path, "y") == (
+        f"{path} contains zero bytes, so it is not text in UTF-8.\n"
+        "Hint: if it is text in UTF-16, name the encoding: utf-16-le or utf-16-be (--encoding utf-16-le)."
+    )
+    assert read_table(path, "y", encoding="utf-16").labels.tolist() == ["u"]
+    assert refusal(path, "y", encoding="klingon", kind=InvalidParameterError) == (
+        "There is no encoding 'klingon'.\nHint: for example utf-8, utf-16, latin-1 or cp1252."
+    )
+    path = write(b"\xef\xbb\xbfa,y\n1,u\n")
+    assert refusal(path, "y", encoding="latin-1", kind=InvalidParameterError) == (
+        f"{path} begins with the byte order mark of utf-8, but the encoding 'latin-1' was asked for.\n"
+        "Hint: leave out the encoding."
+    )
+
+
+ROW_NAMES_HINT = (
+    "Hint: name every column in the header; if the first field of each line is the name of the row, as R writes it, "
+    "the header lacks a name for it (write.table with col.names=NA)."
+)
+FILL_HINT = (
+    "Hint: quote fields that contain the delimiter and fill up short lines, or name the delimiter (--sep)."
+)
+
+
+@pytest.mark.parametrize(
+    ("contents", "line", "fields", "sep", "hint"),
+    [
+        ('"a" "y"\n"1" 5.1 "u"\n"2" 4.9 "v"\n', 2, 3, " ", ROW_NAMES_HINT),
+        ("a,y\n1,u,note\n2,v,\n", 2, 3, ",", ROW_NAMES_HINT),
+        ("a,y\n1,u,\n2,v,note\n", 3, 3, ",", ROW_NAMES_HINT),
+        ("a,b,y\n1,2,u\n\n3,v\n", 4, 2, ",", FILL_HINT),
+        ('a,b,y\n"1\n1",2,u\n3,4,v,w\n', 4, 4, ",", FILL_HINT),
+        ("a,y\n1,u\n2,v,\n", 3, 3, ",", FILL_HINT),
+    ],
+    ids=["R", "unnamed", "sometimes unnamed", "short", "long", "sometimes a comma"],
+)
+def test_lines_that_do_not_fit_the_header_are_refused(write, contents, line, fields, sep, hint):
+    path = write(contents)
+    header = contents.split("\n")[0].count(sep) + 1
+    assert refusal(path, "y") == (
+        f"Line {line} of {path} has {fields} fields, but the header has {header} (delimiter {sep!r}).\n{hint}"
+    )
+
+
+def test_an_empty_field_at_the_end_of_every_line_is_no_column(write):
+    table = read_table(write("a,y\n1,u,\n2,v,\n"), "y")
+    assert table.frame["a"].tolist() == [1, 2]
+    assert table.labels.tolist() == ["u", "v"]
+    assert table.relabeled({0: "v"}) == b"a,y\n1,v,\n2,v,\n"
+
+
+def test_repeated_and_empty_names_are_told_apart(write):
+    table = read_table(write("a,a,,y,\n1,2,3,u,4\n"), "y")
+    assert list(table.frame.columns) == ["a", "a (2)", "column 3", "column 5"]
+    assert table.frame.iloc[0].tolist() == [1, 2, 3, 4]
+    assert refusal(write("a,y,y\n1,u,v\n"), "y") == (
+        f"2 columns of {write('a,y,y')} are called 'y'.\nHint: give the label column a name of its own."
+    )
+
+
+def test_an_unclosed_quotation_mark(write):
+    path = write('a,y\n1,u\n2,"v\n3,u\n')
+    assert refusal(path, "y") == (
+        f"A quotation mark in the record that begins in line 3 of {path} is not closed.\n"
+        'Hint: write a quotation mark inside a field twice ("").'
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "message"),
+    [
+        ("t.csv", b"", "{path} is empty."),
+        ("t.csv", b"\n \n", "{path} is empty."),
+        ("t.csv", b"a,y\n", "{path} has a header and no rows."),
+        ("t.jsonl", b"\n", "{path} is empty."),
+        ("t.docx", b"", "Cannot tell the format of {path}.\nHint: use .csv, .tsv or .jsonl (each also with .gz), "
+         ".parquet, .feather or .xlsx."),
+        ("t.parquet.gz", b"", "Cannot tell the format of {path}.\nHint: use .csv, .tsv or .jsonl (each also with "
+         ".gz), .parquet, .feather or .xlsx."),
+        ("t.csv.gz", b"no gzip", "{path} is not a complete gzip file: Not a gzipped file (b'no')\n"
+         "Hint: fetch or compress it again."),
+        ("t.csv.gz", gzip.compress(b"a,y\n1,u\n", mtime=0)[:-9],
+         "{path} is not a complete gzip file: Compressed file ended "
+         "before the end-of-stream marker was reached\nHint: fetch or compress it again."),
+        ("t.jsonl", b'{"y": 1}\n{"y": }\n', "Line 2 of {path} is not JSON: Expecting value at character 7."),
+        ("t.jsonl", b"[1]\n", 'Line 1 of {path} holds no object.\nHint: write one object a line: '
+         '{{"text": "…", "label": "…"}}'),
+        ("t.jsonl", b'{"y": [1]}\n', "The label column 'y' of {path} holds [1] in row 0, which is no label.\n"
+         "Hint: a label is a text or a number."),
+    ],
+)  # fmt: skip
+def test_files_that_hold_no_table(write, name, contents, message):
+    path = write(contents, name)
+    assert refusal(path, "y") == message.format(path=path)
+
+
+def test_what_the_system_refuses_is_one_sentence(tmp_path, write, monkeypatch):
+    assert refusal(tmp_path / "no.csv", "y") == f"There is no file {tmp_path}/no.csv."
+    assert refusal(tmp_path / "no", "y") == f"There is no file or folder {tmp_path}/no."
+    (tmp_path / "folder.csv").mkdir()
+    assert refusal(tmp_path / "folder.csv", "y") == (
+        f"{tmp_path}/folder.csv is a folder: of pictures, labeled by the folders in it. It has no column 'y'.\n"
+        "Hint: leave out the label column, or name a file."
+    )
+    path = write("a,y\n1,u\n")
+
+    def forbidden(*args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.open", forbidden)
+    assert refusal(path, "y") == f"Cannot read {path}: Permission denied."
+
+
+def test_long_texts_and_line_ends_of_all_kinds(write):
+    contents = 'text,y\r\n"' + "word " * 50_000 + '\nand more",u\rshort,v\n'
+    table = read_table(write(contents), "y")
+    assert table.labels.tolist() == ["u", "v"]
+    assert table.frame["text"][0].endswith("\nand more")
+    assert table.relabeled({1: "u"}).decode() == contents[:-2] + "u\n"
+
+
+def test_compressed_files_are_edited_inside(write):
+    path = write(gzip.compress(b"a,y\n1,u\n2,v\n"), "t.csv.gz")
+    table = read_table(path, "y")
+    assert gzip.decompress(table.relabeled({1: "u"}, [0])) == b"a,y\n2,u\n"
