@@ -34,7 +34,7 @@ CHROMIUM_ARGUMENTS = [
     "--disable-sync",
 ]
 PICTURES = {"light": (1280, 1240), "dark": (1280, 1240), "phone": (390, 844)}
-SERVER = "import sys; from neighboragg._review import serve; serve(sys.argv[1], open_browser=False)"
+SERVER = "import sys; from neighboragg import review; review(sys.argv[1], open_browser=False)"
 
 
 def wine_review_set() -> ReviewSet:

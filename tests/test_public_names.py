@@ -142,6 +142,21 @@ print(TrustedClassifier(LogisticRegression(), random_state=0).fit(X, y).score_sa
     assert done.stdout.strip() == "(80,)"
 
 
+def test_the_package_and_its_version_need_no_other_package():
+    """A lazy package: a name brings its room along, and the command answers `--version` at once."""
+    code = """
+import sys
+sys.argv = ["neighboragg", "--version"]
+from neighboragg._cli import main
+main()
+print(*{name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    version, loaded = done.stdout.split("\n", 1)
+    assert version == neighboragg.__version__
+    assert {"neighboragg"} <= set(loaded.split()) and not set(loaded.split()) & {"sklearn", "numpy", "typer"}
+
+
 @pytest.mark.full
 def test_what_the_core_imports_is_declared():
     """Whatever else is installed here, a new environment has the declared packages only."""
@@ -149,6 +164,8 @@ def test_what_the_core_imports_is_declared():
     names = {re.match(r"[\w-]+", line)[0].replace("scikit-learn", "sklearn") for line in declared}
     code = """
 import sys, neighboragg
+for name in neighboragg.__all__:
+    getattr(neighboragg, name)
 print(*(module.__file__ for name, module in sys.modules.items() if name.startswith("neighboragg")), sep="\\n")
 """
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neighboragg._report.report import TrustReport as TrustReport
+    from neighboragg._review.app import review as review
     from neighboragg._review.correct import correct as correct
     from neighboragg._show_versions import show_versions as show_versions
     from neighboragg._store.load import load as load
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from neighboragg.trust import Comparison as Comparison
     from neighboragg.trust import TrustedClassifier as TrustedClassifier
     from neighboragg.trust import compare as compare
+    from neighboragg.trust import fit as fit
     from neighboragg.trust import score as score
 
 __version__ = "0.1.0"
@@ -43,7 +45,9 @@ _HOMES = {
     "compare": "neighboragg.trust",
     "correct": "neighboragg._review.correct",
     "find_mislabeled": "neighboragg.labels",
+    "fit": "neighboragg.trust",
     "load": "neighboragg._store.load",
+    "review": "neighboragg._review.app",
     "score": "neighboragg.trust",
     "show_versions": "neighboragg._show_versions",
 }

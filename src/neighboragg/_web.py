@@ -37,21 +37,7 @@ class RefusedError(Exception):
 
 
 class Guard:
-    """Middleware before all routes: checks the host and the token, and sets the security headers.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What is guarded.
-    token : str
-        The secret.
-    cookie : str
-        Name of the cookie. Cookies are shared by all ports of a host, so it differs between review sets.
-    allowed_hosts : sequence of str
-        Host names without port.
-    refuse : callable
-        Makes the page of a `RefusedError`.
-    """
+    """Middleware before all routes: checks the host and the token, and sets the security headers."""
 
     def __init__(
         self,

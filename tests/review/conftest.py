@@ -27,7 +27,9 @@ with warnings.catch_warnings():
 CLASSES = ("cat", "dog", "hen")
 TOKEN = "a-token-for-the-tests"
 SCRIPT = "<script>alert(1)</script>"
-SERVER = "import sys; from neighboragg._review import serve; serve(sys.argv[1], token=sys.argv[2], open_browser=False)"
+SERVER = (
+    "import sys; from neighboragg import review; review(sys.argv[1], token=sys.argv[2], open_browser=False)"
+)
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -11,7 +11,8 @@ from urllib.request import url2pathname
 import pytest
 from typer.testing import CliRunner
 
-from neighboragg._review.app import create_app, serve
+from neighboragg import review
+from neighboragg._review.app import create_app
 from neighboragg.exceptions import (
     FileFormatError,
     InvalidInputError,
@@ -56,7 +57,7 @@ def source(tmp_path, review_set):
 
 
 def test_by_default_only_this_machine(started, source, capsys, tmp_path):
-    serve(source)
+    review(source)
     host, port = started["address"]
     assert host == "127.0.0.1"
     printed = capsys.readouterr().out
@@ -68,7 +69,7 @@ def test_by_default_only_this_machine(started, source, capsys, tmp_path):
 
 def test_the_browser_is_given_a_private_file_and_not_the_token(started, source, capsys):
     """The command line of a browser is visible to everybody on the machine."""
-    serve(source, token=TOKEN)
+    review(source, token=TOKEN)
     (opened,) = started["opened"]
     assert opened.startswith("file:///") and TOKEN not in opened
     content, file_mode, folder_mode = started["file"]
@@ -79,8 +80,8 @@ def test_the_browser_is_given_a_private_file_and_not_the_token(started, source, 
 
 
 def test_each_start_has_its_own_token(started, source, capsys):
-    serve(source)
-    serve(source)
+    review(source)
+    review(source)
     first, second = capsys.readouterr().out.splitlines()
     assert first.partition("token=")[2] != second.partition("token=")[2]
 
@@ -88,14 +89,14 @@ def test_each_start_has_its_own_token(started, source, capsys):
 def test_what_is_asked_for(started, source, capsys, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    serve(source, port=port, store_path=tmp_path / "other.sqlite", token=TOKEN, open_browser=False)
+    review(source, port=port, store_path=tmp_path / "other.sqlite", token=TOKEN, open_browser=False)
     assert capsys.readouterr().out == f"Review page: http://127.0.0.1:{port}/?token={TOKEN}\n"
     assert started["opened"] == []
     assert (tmp_path / "other.sqlite").exists()
 
 
 def test_an_open_address_is_warned_of(started, source, capsys):
-    serve(source, host="0.0.0.0", open_browser=False)
+    review(source, host="0.0.0.0", open_browser=False)
     out = capsys.readouterr().out
     assert f"http://{socket.gethostname()}:" in out
     name = socket.gethostname()
@@ -124,7 +125,7 @@ def test_names_are_allowed_on_the_command_line(started, tmp_path, review_set):
 
 
 def test_names_of_the_loopback(started, source, capsys):
-    serve(source, host="localhost", open_browser=False)
+    review(source, host="localhost", open_browser=False)
     assert re.fullmatch(r"Review page: http://localhost:\d+/\?token=\S+\n", capsys.readouterr().out)
 
 
@@ -148,7 +149,7 @@ def test_ipv6_addresses_stand_in_brackets(started, source, capsys, monkeypatch):
         return Listener()
 
     monkeypatch.setattr("socket.create_server", create)
-    serve(source, host="::1", token=TOKEN, open_browser=False)
+    review(source, host="::1", token=TOKEN, open_browser=False)
     assert families == [(("::1", 0), socket.AF_INET6)]
     assert capsys.readouterr().out == f"Review page: http://[::1]:80/?token={TOKEN}\n"
 
@@ -159,7 +160,7 @@ def test_an_interrupt_ends_it_in_order(started, source, capsys, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("uvicorn.Server.run", interrupt)
-    serve(source, open_browser=False)
+    review(source, open_browser=False)
     assert started["app"].state.store._database._connection is None
 
 
@@ -167,7 +168,7 @@ def test_a_port_in_use_is_named(source):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(InvalidParameterError) as caught:
-            serve(source, port=port, open_browser=False)
+            review(source, port=port, open_browser=False)
     message = str(caught.value)
     assert message.startswith(f"Cannot listen on 127.0.0.1, port {port}: ")
     assert message.endswith(".\nHint: port 0 takes a free one.")
@@ -176,7 +177,7 @@ def test_a_port_in_use_is_named(source):
 def test_a_wrong_file(tmp_path):
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(FileFormatError, match="is not a review set"):
-        serve(tmp_path / "x.json", open_browser=False)
+        review(tmp_path / "x.json", open_browser=False)
 
 
 @pytest.mark.parametrize("package", ["fastapi", "jinja2", "uvicorn"])
@@ -191,7 +192,7 @@ def test_a_missing_package_names_the_extra(source, review_set, tmp_path, monkeyp
     monkeypatch.setattr("neighboragg._core.packages.import_module", missing)
     with pytest.raises(MissingExtraError) as caught:
         if package == "uvicorn":
-            serve(source)
+            review(source)
         else:
             create_app(review_set, tmp_path / "d.sqlite", token=TOKEN)
     assert str(caught.value) == (
@@ -204,12 +205,12 @@ def test_pictures_that_are_all_elsewhere_are_said_to_be(started, tmp_path, make_
     items = tuple(make_item(row, content={"image": f"cat/{row}.png"}) for row in range(2))
     save_review_set(tmp_path / "set.json", make_review_set(items=items, n_flagged=2))
     with pytest.raises(InvalidInputError) as caught:
-        serve(tmp_path / "set.json", open_browser=False)
+        review(tmp_path / "set.json", open_browser=False)
     assert str(caught.value) == (
         f"None of the 2 pictures to review is below {tmp_path}; the first is cat/0.png.\n"
         "Hint: --images folder, the folder that was audited, or that of the table."
     )
     (tmp_path / "pictures" / "cat").mkdir(parents=True)
     (tmp_path / "pictures" / "cat" / "1.png").write_bytes(b"")
-    serve(tmp_path / "set.json", open_browser=False, image_root=tmp_path / "pictures")
+    review(tmp_path / "set.json", open_browser=False, image_root=tmp_path / "pictures")
     assert "address" in started

@@ -1,13 +1,23 @@
-"""The `neighboragg` command: one file a subcommand."""
+"""The `neighboragg` command: its subcommands by what they are about."""
 
 import sys
 
-from neighboragg._core.packages import import_extra
-from neighboragg.exceptions import MissingExtraError, NeighborAggError
+from neighboragg import __version__
 
 
 def main() -> None:
     """Run the command line."""
+    # Answered here, as whatever else is imported brings scikit-learn along, which takes a second.
+    if sys.argv[1:] == ["--version"]:
+        sys.stdout.write(f"{__version__}\n")
+    else:
+        _run()
+
+
+def _run() -> None:
+    from neighboragg._core.packages import import_extra
+    from neighboragg.exceptions import MissingExtraError, NeighborAggError
+
     try:
         for package in ("typer", "rich", "matplotlib"):
             import_extra(package, extra="cli", purpose="The neighboragg command")

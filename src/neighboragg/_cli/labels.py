@@ -19,7 +19,7 @@ from neighboragg._cli.console import (
     warnings_printed,
 )
 from neighboragg._data.parquet import holds_parquet
-from neighboragg._review.app import serve
+from neighboragg._review.app import review as serve_review
 from neighboragg._review.correct import correct as run_correct
 from neighboragg._run.executor import connect
 from neighboragg.exceptions import InvalidParameterError
@@ -277,7 +277,7 @@ def review(
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
     """Review flagged labels in the browser; each decision is saved immediately, beside the file."""
-    serve(
+    serve_review(
         AuditFiles(file).existing_review(),
         host=host,
         port=port,

@@ -77,11 +77,7 @@ def check_choice(value: Any, name: str, owner: str, *, choices: Collection[str])
 
 
 def check_fitted(estimator: Any, attribute: str) -> None:
-    """Raise scikit-learn's error unless the estimator has what its fit gives it.
-
-    As :func:`sklearn.utils.validation.check_is_fitted`, which looks up the tags of the estimator first: for one row
-    that takes longer than the answer.
-    """
+    """Raise scikit-learn's error unless the estimator has what its fit gives it."""
     if attribute not in vars(estimator):
         check_is_fitted(estimator, attribute)
 
@@ -128,11 +124,7 @@ def _as_finite_rows(X: Any, name: str, owner: str) -> FloatArray:
 
 
 def _is_plain(X: Any) -> TypeGuard[FloatArray]:
-    """Whether this is an array that scikit-learn would hand back as it is, if only its values are finite.
-
-    What comes from our own hands is, and is checked again at every door: for one row, scikit-learn's look at the many
-    kinds of array that it knows would take longer than all else.
-    """
+    """Whether this is an array that scikit-learn would hand back as it is, if only its values are finite."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2

@@ -15,44 +15,14 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def escape_formula(value: Any) -> Any:
-    """Put an apostrophe before a text that a spreadsheet would run; anything else stays as it is.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    value : object
-
-    Examples
-    --------
-    >>> from neighboragg._data import escape_formula
-    >>> escape_formula("=1+1"), escape_formula("-1"), escape_formula(2)
-    ("'=1+1", '-1', 2)
-    """
+    """Put an apostrophe before a text that a spreadsheet would run; anything else stays as it is."""
     if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value
 
 
 def unescape_formula(text: str) -> str:
-    """Take back what :func:`escape_formula` did to a text.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    text : str
-
-    Examples
-    --------
-    >>> from neighboragg._data import unescape_formula
-    >>> unescape_formula("'=1+1")
-    '=1+1'
-    """
+    """Take back what :func:`escape_formula` did to a text."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
@@ -64,14 +34,7 @@ class Stage(Protocol):
 
 
 def check_outputs(*paths: Path, overwrite: bool) -> None:
-    """Raise if a file to write is there already, or is a folder.
-
-    Parameters
-    ----------
-    *paths : Path
-    overwrite : bool
-        Whether existing files may be replaced.
-    """
+    """Raise if a file to write is there already, or is a folder."""
     for path in paths:
         if path.is_dir():
             raise InvalidInputError(f"The output {path} is a folder.\nHint: name a file.")
@@ -83,14 +46,7 @@ def check_outputs(*paths: Path, overwrite: bool) -> None:
 
 @contextmanager
 def staged_files() -> Iterator[Stage]:
-    """Write several files beside where they belong, and move all into place at the end.
-
-    Yields
-    ------
-    stage : callable
-        ``stage(path)`` is where to write what shall be at `path`. If the block fails or is interrupted, the
-        temporary files are removed and nothing has changed.
-    """
+    """Write several files beside where they belong, and move all into place at the end."""
     staged: list[tuple[Path, Path]] = []
 
     def stage(path: Path) -> Path:

@@ -234,20 +234,7 @@ def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -
 
 
 def draw_sample(codes: IntArray, most: int, seed: int) -> IntArray:
-    """Positions of `most` rows drawn at random, and some more of rare classes; all if there are no more than that.
-
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n,)
-        Class of each row.
-    most : int
-    seed : int
-
-    Returns
-    -------
-    rows : ndarray of int
-        Ascending. They depend on the order of the rows alone, not on how they are cut into blocks.
-    """
+    """Positions of `most` rows drawn at random, and some more of rare classes; all if there are no more than that."""
     n = len(codes)
     if n <= most:
         return np.arange(n)
@@ -263,10 +250,7 @@ def draw_sample(codes: IntArray, most: int, seed: int) -> IntArray:
 
 
 def as_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
-    """Data frames, sparse matrices, texts and pictures as they are, all else as an array with two dimensions.
-
-    A column of vectors becomes a column for each of their numbers, unless they are to be kept.
-    """
+    """Data frames, sparse matrices, texts and pictures as they are, all else as an array with two dimensions."""
     if type(X) is np.ndarray and X.ndim == 2:
         return X
     X = as_plain(X, "X", owner)

@@ -9,17 +9,7 @@ from neighboragg.exceptions import MissingExtraError
 
 
 def import_extra(module: str, *, extra: str, purpose: str) -> Any:
-    """Import `module`, or say which extra of neighboragg brings it.
-
-    Parameters
-    ----------
-    module : str
-        Dotted name of the module.
-    extra : str
-        Extra of neighboragg that installs it.
-    purpose : str
-        What needs it, as the subject of the error message.
-    """
+    """Import `module`, or say which extra of neighboragg brings it."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -31,13 +31,7 @@ _run: ContextVar[_Run | None] = ContextVar("run", default=None)
 
 @contextmanager
 def telling(listener: Listener | None) -> Iterator[None]:
-    """Tell `listener` of the progress within the block; None leaves it to whoever listens already.
-
-    Parameters
-    ----------
-    listener : callable or None
-        Called as ``listener(stage, done, total)``; `total` is 0 while it is not known.
-    """
+    """Tell `listener` of the progress within the block; None leaves it to whoever listens already."""
     if listener is None:
         yield
         return

@@ -27,10 +27,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 @contextmanager
 def boosting_threads(n_rows: int, n_jobs: int | None) -> Iterator[None]:
-    """Bound the threads of scikit-learn's boosting, which has no `n_jobs` and takes every core.
-
-    They spin while they wait for each other: where the cores are busy, a small fit takes many times its CPU time.
-    """
+    """Bound the threads of scikit-learn's boosting, which has no `n_jobs` and takes every core."""
     most = n_threads(n_jobs) if n_rows >= ROWS_FOR_THREADS else 1
     libraries = [(library, library.num_threads) for library in _libraries(len(sys.modules), "openmp")]
     try:
@@ -69,10 +66,7 @@ class _OneThread:
 
 @lru_cache(maxsize=2)
 def _libraries(n_modules: int, user_api: str) -> list[threadpoolctl.LibController]:
-    """The loaded libraries of a kind; looking for them takes longer than a small search.
-
-    A module that was imported since may have brought a library of its own, as faiss does.
-    """
+    """The loaded libraries of a kind; looking for them takes longer than a small search."""
     return threadpoolctl.ThreadpoolController().select(user_api=user_api).lib_controllers
 
 

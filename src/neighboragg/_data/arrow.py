@@ -20,14 +20,7 @@ PURPOSE = "Reading and writing Parquet and Feather files"
 
 
 class ArrowTable(Table):
-    """What Parquet and Feather share.
-
-    Parameters
-    ----------
-    path : Path
-    label : str or None
-    sep, encoding : ignored
-    """
+    """What Parquet and Feather share."""
 
     def __init__(self, path: Path, label: str | None, sep: str | None, encoding: str | None) -> None:
         self.name, self.label, self.notes = str(path), label, []
@@ -112,14 +105,7 @@ class ArrowTable(Table):
 
 
 class ParquetTable(ArrowTable):
-    """A Parquet file.
-
-    Parameters
-    ----------
-    path : Path
-    label : str or None
-    sep, encoding : ignored
-    """
+    """A Parquet file."""
 
     suffixes = (".parquet", ".pq")
     format_name = "Parquet"
@@ -141,14 +127,7 @@ class ParquetTable(ArrowTable):
 
 
 class FeatherTable(ArrowTable):
-    """A Feather (Arrow IPC) file.
-
-    Parameters
-    ----------
-    path : Path
-    label : str or None
-    sep, encoding : ignored
-    """
+    """A Feather (Arrow IPC) file."""
 
     suffixes = (".feather", ".arrow")
     format_name = "Feather"
@@ -213,29 +192,7 @@ def plain_columns(table: Any) -> Any:
 
 
 def in_portions(ask: Callable[[Any], Any], rows: Any, n: int, size: int) -> Iterator[tuple[Any, int]]:
-    """Answers for portions of exactly `size` rows and some more, filled up with rows of their own.
-
-    Sums inside a matrix product, and so the last bits of what a classifier says, can depend on the number of rows that
-    are asked for together, and the last rows of a product, which are too few for a tile of it, are added up in another
-    order. With that number fixed, none of the rows among the last ones, and all in one memory order, a row is answered
-    with the same bits in whatever part it is.
-
-    Parameters
-    ----------
-    ask : callable
-        Takes rows, and gives an answer for each.
-    rows : array or data frame
-    n : int
-        Number of rows.
-    size : int
-
-    Yields
-    ------
-    answer : object
-        For `size` rows and :data:`PADDING` more.
-    n_real : int
-        How many of them, from the first, count.
-    """
+    """Answers for portions of exactly `size` rows and some more, filled up with rows of their own."""
     for start in range(0, n, size):
         n_real = min(size, n - start)
         yield ask(_laid_out(take_rows(rows, start + np.arange(size + PADDING) % n_real))), n_real

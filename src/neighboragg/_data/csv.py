@@ -23,17 +23,7 @@ QUOTE = '"'
 
 
 class CsvTable(Table):
-    """Comma-separated values, or with another delimiter; compressed by gzip or not.
-
-    Parameters
-    ----------
-    path : Path
-    label : str or None
-    sep : str or None
-        Delimiter; None finds it out.
-    encoding : str or None
-        None means UTF-8, or what a byte order mark says.
-    """
+    """Comma-separated values, or with another delimiter; compressed by gzip or not."""
 
     suffixes = (".csv", ".tsv", ".txt")
 
@@ -183,11 +173,7 @@ class _Lines:
 
 
 def field_spans(record: str, sep: str) -> tuple[list[tuple[int, int, str]], bool]:
-    """Start, end and value of each field of one record, and whether all quotation marks are closed.
-
-    The rules are those of :mod:`csv`: a quotation mark opens a quoted field only as its first character, is doubled
-    within, and what follows a closed one up to the delimiter belongs to the field as it stands.
-    """
+    """Start, end and value of each field of one record, and whether all quotation marks are closed."""
     spans: list[tuple[int, int, str]] = []
     value: list[str] = []
     start, quoted, i = 0, False, 0
@@ -216,17 +202,7 @@ def field_spans(record: str, sep: str) -> tuple[list[tuple[int, int, str]], bool
 
 
 def sniff_delimiter(text: str) -> str:
-    """The delimiter that splits the first records into the same number of fields, and into the most.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    sep : str
-        A comma if nothing splits them.
-    """
+    """The delimiter that splits the first records into the same number of fields, and into the most."""
     sample = text[:SAMPLE_CHARACTERS]
     found = {sep: _regularity(sample, sep, cut=len(text) > len(sample)) for sep in DELIMITERS}
     # What a space splits is a table only if it splits every line alike.

@@ -17,14 +17,7 @@ UNREAD_PARTS = ("xl/charts/", "xl/media/", "xl/drawings/", "xl/pivotTables/", "x
 
 
 class ExcelTable(Table):
-    """The first sheet of a workbook.
-
-    Parameters
-    ----------
-    path : Path
-    label : str or None
-    sep, encoding : ignored
-    """
+    """The first sheet of a workbook."""
 
     suffixes = (".xlsx", ".xlsm")
 

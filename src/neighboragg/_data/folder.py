@@ -25,14 +25,7 @@ PARTS = {"dev", "eval", "holdout", "test", "testing", "train", "training", "val"
 
 
 class FolderTable(Table):
-    """Pictures below ``folder/class/``, the way most libraries for images expect them.
-
-    Parameters
-    ----------
-    folder : Path
-        Each folder in it is a class; what lies deeper belongs to that class too. Hidden files and folders are
-        skipped, links to folders are not followed. Rows are in the order of the sorted paths.
-    """
+    """Pictures below ``folder/class/``, the way most libraries for images expect them."""
 
     def __init__(self, folder: Path) -> None:
         self.name, self.label = str(folder if folder.name else folder.resolve()), LABEL
@@ -91,10 +84,7 @@ class FolderTable(Table):
         return hashlib.sha256("\0".join(self.pictures).encode(errors="surrogateescape")).hexdigest()
 
     def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
-        """A CSV file with the label of every picture; no picture moves.
-
-        Its columns are image, label, and folder: where the two last differ, the picture is in the wrong folder.
-        """
+        """A CSV file with the label of every picture; no picture moves."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow([IMAGE, LABEL, "folder"])
@@ -122,19 +112,7 @@ Move = tuple[Path, Path]
 
 
 def planned_moves(data: FolderTable, labels: Mapping[int, str]) -> list[Move]:
-    """From where to where each picture moves; raises if one cannot.
-
-    Parameters
-    ----------
-    data : FolderTable
-    labels : mapping of int to str
-        New label of each row that moves.
-
-    Returns
-    -------
-    moves : list of (Path, Path)
-        What lies deeper in a class folder lies as deep in the other.
-    """
+    """From where to where each picture moves; raises if one cannot."""
     moves = []
     for row, label in labels.items():
         unfit = label.startswith(".") or any(sign in label for sign in "/\\\0")
@@ -156,12 +134,7 @@ def planned_moves(data: FolderTable, labels: Mapping[int, str]) -> list[Move]:
 
 
 def move_pictures(moves: Sequence[Move]) -> None:
-    """Move pictures; if one cannot be moved, those that were are moved back.
-
-    Parameters
-    ----------
-    moves : sequence of (Path, Path)
-    """
+    """Move pictures; if one cannot be moved, those that were are moved back."""
     done: list[Move] = []
     try:
         for source, target in moves:

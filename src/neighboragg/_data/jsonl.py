@@ -18,15 +18,7 @@ _SPACES = " \t\r\n"
 
 
 class JsonLinesTable(Table):
-    """One JSON object a line; compressed by gzip or not.
-
-    Parameters
-    ----------
-    path : Path
-    label : str or None
-    sep : ignored
-    encoding : str or None
-    """
+    """One JSON object a line; compressed by gzip or not."""
 
     suffixes = (".jsonl", ".ndjson")
 

@@ -12,17 +12,7 @@ FEW_CLASSES = 20
 
 
 def check_class_labels(labels: Array, label: str, *, least_rows: int = 2) -> None:
-    """Raise unless the labels look like classes.
-
-    Parameters
-    ----------
-    labels : ndarray of str of shape (n,)
-        Empty where there is none.
-    label : str
-        Name of the column.
-    least_rows : int, default=2
-        Rows with a label that are needed.
-    """
+    """Raise unless the labels look like classes."""
     known = labels[labels != ""]
     if len(known) < least_rows:
         raise InvalidInputError(
@@ -49,32 +39,14 @@ def check_class_labels(labels: Array, label: str, *, least_rows: int = 2) -> Non
 
 
 def class_order(classes: Array) -> Array:
-    """Class names in the order in which probabilities are expected: numbers by value, all else as text.
-
-    Parameters
-    ----------
-    classes : ndarray of str of shape (n_classes,)
-
-    Returns
-    -------
-    ordered : ndarray of str of shape (n_classes,)
-    """
+    """Class names in the order in which probabilities are expected: numbers by value, all else as text."""
     ordered = np.unique(classes)
     numbers = _as_numbers(ordered)
     return ordered if numbers is None else ordered[np.argsort(numbers, kind="stable")]
 
 
 def label_notes(labels: Array) -> list[str]:
-    """What looks like one label written in several ways.
-
-    Parameters
-    ----------
-    labels : ndarray of str of shape (n,)
-
-    Returns
-    -------
-    notes : list of str
-    """
+    """What looks like one label written in several ways."""
     spellings = defaultdict(list)
     for text in np.unique(labels[labels != ""]).tolist():
         spellings[" ".join(text.split()).casefold()].append(text)

@@ -20,40 +20,12 @@ LEAST_GAIN = 0.05
 
 
 def read_matrix(source: Any, n_rows: int, name: str) -> Array:
-    """A matrix with a row for each row of the table.
-
-    Parameters
-    ----------
-    source : path-like or array-like
-        A .npy file, or the matrix itself.
-    n_rows : int
-    name : str
-        What to call it in messages.
-
-    Returns
-    -------
-    matrix : ndarray of shape (n_rows, n_columns)
-    """
+    """A matrix with a row for each row of the table."""
     return _checked_shape(*_loaded(source, name)[::2], n_rows)
 
 
 def read_proba(source: Any, labels: Array, judged: IntArray, classes: Sequence[Any] | None) -> FloatArray:
-    """Probabilities of the judged rows, columns in the sorted order of the labels that occur in them.
-
-    Parameters
-    ----------
-    source : path-like, array-like or DataFrame
-        A .npy file or an array; or with class names a data frame, a table file with a header, or an .npz file
-        with the arrays ``proba`` and ``classes``.
-    labels : ndarray of str of shape (n_rows,)
-    judged : ndarray of int of shape (n,)
-    classes : sequence or None
-        Class of each column, where the source does not name them.
-
-    Returns
-    -------
-    proba : ndarray of shape (n, n_judged_classes)
-    """
+    """Probabilities of the judged rows, columns in the sorted order of the labels that occur in them."""
     matrix, named, where = _loaded(source, "proba")
     matrix = _checked_shape(matrix, where, len(labels))
     present = np.unique(labels[labels != ""])

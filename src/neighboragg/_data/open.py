@@ -24,48 +24,7 @@ def read_table(
     sep: str | None = None,
     encoding: str | None = None,
 ) -> Table:
-    """Read a table with the text of its labels.
-
-    Parameters
-    ----------
-    source : path-like, or pandas or polars DataFrame
-        CSV, TSV or text (also .gz), JSON lines (also .gz), Parquet, Feather or Excel; or a folder of pictures, with a
-        folder for each class in it.
-    label : str, default=None
-        Name of the label column; a folder has none, as the folders in it are the labels.
-    sep : str, default=None
-        Delimiter of a CSV file; None finds it out.
-    encoding : str, default=None
-        Encoding of a text file; None means UTF-8, or what a byte order mark says.
-
-    Returns
-    -------
-    table : Table
-        With `labels` (text, empty where missing), `frame` (the other columns), and `relabeled`, which gives the
-        file with other labels.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file cannot be read, is damaged, or has lines with more or fewer fields than its header.
-
-    Notes
-    -----
-    *Text of labels.* In text files a label is what stands in the cell: ``01``, ``1`` and ``1.0`` are three labels,
-    and so is ``None``. In typed files it is ``str(value)``. A cell that is empty or blank has no label.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from neighboragg._data import read_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "t.csv"
-    ...     _ = path.write_text("size;kind\\n1,5;01\\n2,5;1\\n3,0;\\n")
-    ...     table = read_table(path, "kind")
-    ...     table.labels.tolist(), table.frame["size"].tolist(), table.relabeled({1: "01"})
-    (['01', '1', ''], [1.5, 2.5, 3.0], b'size;kind\\n1,5;01\\n2,5;01\\n3,0;\\n')
-    """
+    """Read a table with the text of its labels."""
     if hasattr(source, "columns") and (hasattr(source, "iloc") or hasattr(source, "to_pandas")):
         return FrameTable(source, label)
     if not isinstance(source, str | os.PathLike):
@@ -97,16 +56,7 @@ def _refuse_column(label: str | None, folder: Path) -> None:
 
 
 def format_of(path: Path) -> type[Any]:
-    """The class that reads files of that name.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    format : subclass of Table
-    """
+    """The class that reads files of that name."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compressed = suffixes[-1:] == [".gz"]
     suffix = (suffixes[:-1] if compressed else suffixes)[-1:] or [""]

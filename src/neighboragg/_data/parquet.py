@@ -111,10 +111,7 @@ class Part:
 
 
 def find_files(source: Any) -> list[InputFile]:
-    """The Parquet files that a path, folder, pattern, address or a list of these stands for, in their order.
-
-    Files of a folder and of a pattern are sorted by name; names that begin with a dot or an underscore are left out.
-    """
+    """The Parquet files that a path, folder, pattern, address or a list of these stands for, in their order."""
     files = [InputFile.of(path) for path in list_files(source)]
     if not sum(file.rows for file in files):
         raise InvalidInputError(f"There are no rows in {_named(_given(source))}.")
@@ -127,31 +124,7 @@ def first_with_rows(files: Sequence[InputFile]) -> InputFile:
 
 
 def list_files(source: Any, *, output: str | PathLike[str] | None = None) -> list[str]:
-    """Parquet files that a source stands for, in the order in which their rows are counted.
-
-    Parameters
-    ----------
-    source : path-like, str or list of these
-        As in :func:`score`.
-    output : path-like, default=None
-        Where results are to be written: refused if the source would take them in when it is asked again.
-
-    Returns
-    -------
-    paths : list of str
-        Files of a folder and of a pattern are sorted by name; names that begin with a dot or an underscore are left
-        out.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from neighboragg._run import list_files
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in ("b.parquet", "a.parquet", "_c.parquet", "d.csv"):
-    ...         (pathlib.Path(folder) / name).touch()
-    ...     [pathlib.Path(path).name for path in list_files(folder)]
-    ['a.parquet', 'b.parquet']
-    """
+    """Parquet files that a source stands for, in the order in which their rows are counted."""
     if output is not None:
         check_apart(source, output)
     paths = [path for one in _given(source) for path in _paths(one)]
@@ -164,24 +137,7 @@ def list_files(source: Any, *, output: str | PathLike[str] | None = None) -> lis
 
 
 def holds_parquet(source: str | PathLike[str]) -> bool:
-    """Whether a source is a set of Parquet files: a folder that holds any, a pattern, or an address.
-
-    Parameters
-    ----------
-    source : path-like or str
-
-    Returns
-    -------
-    answer : bool
-        False for a single file, and for a folder whose Parquet files all begin with a dot or an underscore, or lie in
-        folders that do.
-
-    Examples
-    --------
-    >>> from neighboragg._run import holds_parquet
-    >>> holds_parquet("s3://bucket/labeled"), holds_parquet("labeled/2026-??.parquet"), holds_parquet("labeled.csv")
-    (True, True, False)
-    """
+    """Whether a source is a set of Parquet files: a folder that holds any, a pattern, or an address."""
     path = Path(source)
     if path.is_dir():
         return any(_is_data(file.relative_to(path)) for file in path.rglob("*"))

@@ -15,24 +15,7 @@ from neighboragg.exceptions import InvalidInputError
 
 
 class Table(ABC):
-    """A table with a label column.
-
-    A format is one subclass in one file: it says which names of files are its own, reads them, and writes a copy
-    in which only some labels differ.
-
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    label : str or None
-        Name of the label column.
-    labels : ndarray of str of shape (n_rows,)
-        Text of each label as it stands in the file; empty where there is none.
-    frame : pandas.DataFrame
-        The other columns, under names that differ from one another.
-    notes : list of str
-        What to know about how it was read.
-    """
+    """A table with a label column."""
 
     suffixes: ClassVar[tuple[str, ...]] = ()
     name: str
@@ -50,19 +33,7 @@ class Table(ABC):
 
     @abstractmethod
     def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
-        """The file with new labels in some rows and without some others; nothing else changes.
-
-        Parameters
-        ----------
-        texts : mapping of int to str
-            New label of a row.
-        dropped : collection of int, default=()
-            Rows to leave out.
-
-        Returns
-        -------
-        contents : bytes
-        """
+        """The file with new labels in some rows and without some others; nothing else changes."""
 
     @abstractmethod
     def cells_of(self, row: int) -> Sequence[tuple[str, Any]]:
@@ -85,13 +56,7 @@ class Table(ABC):
 
 
 class FrameTable(Table):
-    """A data frame that came from no file.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    label : str
-    """
+    """A data frame that came from no file."""
 
     def __init__(self, frame: Any, label: str | None) -> None:
         self.name, self.label, self.notes = "the table", label, []

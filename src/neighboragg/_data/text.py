@@ -64,18 +64,7 @@ def is_compressed(path: Path) -> bool:
 
 
 def read_text(path: Path, encoding: str | None = None) -> FileText:
-    """Read a text file, compressed or not.
-
-    Parameters
-    ----------
-    path : Path
-    encoding : str, default=None
-        None means UTF-8, or what a byte order mark says.
-
-    Returns
-    -------
-    text : FileText
-    """
+    """Read a text file, compressed or not."""
     raw = path.read_bytes()
     if is_compressed(path):
         try:

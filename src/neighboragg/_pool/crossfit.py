@@ -15,15 +15,7 @@ Split = tuple[IntArray, IntArray]
 
 @dataclass(frozen=True)
 class CrossFitted(Stored):
-    """What a kind of model says of rows it has not seen, and its fitted copies.
-
-    Parameters
-    ----------
-    proba : ndarray of shape (n, C)
-        Out-of-sample probabilities of the rows that the copies were fitted on.
-    models : tuple of (estimator, ndarray)
-        Each copy, and the class that each of its probability columns stands for.
-    """
+    """What a kind of model says of rows it has not seen, and its fitted copies."""
 
     proba: FloatArray
     models: tuple[tuple[Any, IntArray], ...]
@@ -52,40 +44,7 @@ def cross_fit(
     weight: FloatArray | None = None,
     weight_name: str = "sample_weight",
 ) -> CrossFitted:
-    """Fit a model on the training rows of each split, and ask it about the other rows.
-
-    Parameters
-    ----------
-    make : callable
-        Gives an unfitted classifier for a number of rows.
-    take : callable
-        Gives the rows at some positions.
-    y : ndarray of shape (n,)
-    classes : ndarray of shape (C,)
-        Sorted labels.
-    splits : iterable of (train, test)
-        Positions of rows, such as :func:`fold_splits` or a splitter of scikit-learn gives.
-    weight : ndarray of shape (n,), default=None
-        Weights to train with.
-    weight_name : str, default="sample_weight"
-        What `fit` calls them.
-
-    Returns
-    -------
-    fitted : CrossFitted
-        Uniform for rows in no test part, and where the training rows have only one class or there are none: a
-        model that knows one class has no opinion.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.naive_bayes import GaussianNB
-    >>> from neighboragg._pool.crossfit import cross_fit, fold_splits
-    >>> X, y = np.array([[0.0], [0.1], [1.0], [1.1]]), np.array([0, 0, 1, 1])
-    >>> fitted = cross_fit(lambda n: GaussianNB(), X.__getitem__, y, np.unique(y), fold_splits(np.array([0, 1, 0, 1])))
-    >>> fitted.proba.argmax(axis=1)
-    array([0, 0, 1, 1])
-    """
+    """Fit a model on the training rows of each split, and ask it about the other rows."""
     proba = np.full((len(y), len(classes)), 1.0 / len(classes))
     models = []
     for train, test in splits:
@@ -102,22 +61,7 @@ def cross_fit(
 def fit_out_of_bag(
     forest: Any, X: FloatArray, codes: IntArray, n_classes: int, *, weight: FloatArray | None = None
 ) -> CrossFitted:
-    """Fit a bagged ensemble, and ask for each row the trees that have not seen it.
-
-    Parameters
-    ----------
-    forest : classifier with `oob_score`
-    X : ndarray of shape (n, d)
-    codes : ndarray of shape (n,)
-        Classes as numbers from 0 to `n_classes` - 1.
-    n_classes : int
-    weight : ndarray of shape (n,), default=None
-
-    Returns
-    -------
-    fitted : CrossFitted
-        Uniform over the classes in `codes` for a row that every tree has seen.
-    """
+    """Fit a bagged ensemble, and ask for each row the trees that have not seen it."""
     forest.set_params(oob_score=True)
     forest.fit(X, codes, **({} if weight is None else {"sample_weight": weight}))
     # A row in the bag of every tree has no vote: zeros or NaN, depending on the version of scikit-learn.
@@ -132,10 +76,7 @@ def fold_splits(folds: Array) -> Iterator[Split]:
 
 
 def deal_folds(codes: IntArray, groups: IntArray, n_folds: int, rng: np.random.RandomState) -> IntArray:
-    """Fold of each row: groups stay whole, classes and sizes are spread evenly.
-
-    There are as many folds as groups if that is fewer than `n_folds`.
-    """
+    """Fold of each row: groups stay whole, classes and sizes are spread evenly."""
     _, first, inverse, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
     # Dealing out like cards, large groups first and class by class, works for classes of any size.
     order = np.lexsort((rng.random_sample(len(first)), codes[first], -sizes))

@@ -20,22 +20,7 @@ class Opinion:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that an aggregator may look at, for n rows and C classes.
-
-    Parameters
-    ----------
-    proba : ndarray of shape (n, C)
-        The frozen classifier's probabilities.
-    distances : mapping of str to ndarray of shape (n, C, K)
-        For each metric, the distance to the K nearest reference rows of every class, ascending; inf where
-        a class has fewer rows. The first metric is the feature space itself.
-    opinions : mapping of str to Opinion
-        Second opinions by name.
-    leading : sequence of str, default=()
-        The metric of each view of the rows that is expected to be best; empty stands for the last one.
-    weight : ndarray of shape (n,), default=None
-        How much each row counts in a fit; all the same by default.
-    """
+    """All that an aggregator may look at, for n rows and C classes."""
 
     proba: FloatArray
     distances: Mapping[str, FloatArray]
@@ -81,18 +66,7 @@ def laplacian_similarity(distances: FloatArray, bandwidth: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class FitData:
-    """Validated arrays that a method learns from; labels are positions in the class axis.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_train, n_features)
-    codes : ndarray of int of shape (n_train,)
-    X_val : ndarray of shape (n_val, n_features)
-        The very array `X` where training rows vouch for themselves.
-    codes_val : ndarray of int of shape (n_val,)
-    proba_val : ndarray of shape (n_val, n_classes)
-    n_classes : int
-    """
+    """Validated arrays that a method learns from; labels are positions in the class axis."""
 
     X: FloatArray
     codes: IntArray

@@ -11,16 +11,7 @@ from neighboragg._store.objects import Stored
 
 @dataclass(frozen=True)
 class DistanceScale(Stored):
-    """What counts as far and as near among some distances; made by :meth:`of`.
-
-    Parameters
-    ----------
-    far : float
-        Distance to a class without rows: twice the largest distance there is.
-    offset : float
-        Added to distances before their logarithm is taken: 5% of the median distance to the nearest neighbor, and a
-        millionth of the largest distance, so that logarithms stay bounded where most rows have a duplicate.
-    """
+    """What counts as far and as near among some distances; made by :meth:`of`."""
 
     far: float
     offset: float
@@ -42,11 +33,7 @@ class DistanceScale(Stored):
         return log_evidence(self.filled(distances), counts, self.offset)
 
     def filled(self, distances: FloatArray) -> FloatArray:
-        """Missing neighbors as far as the last there is of the class; a class without rows farther than all others.
-
-        So a small class is not doubted for being small, and an empty one is never the nearest, however far out a
-        row is.
-        """
+        """Missing neighbors as far as the last there is of the class; a class without rows farther than all others."""
         if distances[:, :, -1].max(initial=0.0) < np.inf:  # they ascend
             return distances
         missing = np.isinf(distances)
@@ -83,24 +70,6 @@ def nearest_distance(distances: FloatArray) -> float:
 
 
 def log_evidence(distances: FloatArray, counts: Sequence[int], offset: float) -> FloatArray:
-    """Minus the mean log distance to the k nearest rows of each class, for every k in `counts`.
-
-    Parameters
-    ----------
-    distances : ndarray of shape (n, C, K), finite
-    counts : sequence of int
-        Numbers of neighbors, each at most K.
-    offset : float
-        Added to distances so that duplicates (distance 0) stay finite.
-
-    Returns
-    -------
-    evidence : ndarray of shape (n, C, len(counts))
-
-    Notes
-    -----
-    In d dimensions −d · log r_k is, up to a constant, the log of the k-nearest-neighbor density estimate of
-    the class, so this is a log-likelihood whose weight the pool learns.
-    """
+    """Minus the mean log distance to the k nearest rows of each class, for every k in `counts`."""
     totals = np.log(distances[:, :, : max(counts)] + offset).cumsum(axis=2)
     return totals.take([k - 1 for k in counts], axis=2) / [-k for k in counts]

@@ -62,22 +62,7 @@ class LinearMap(Stored):
 
 @dataclass(frozen=True)
 class KernelRidge(Stored):
-    """A kernel ridge classifier as :func:`fit_kernel_ridge` makes it.
-
-    Parameters
-    ----------
-    space : LinearMap
-        From rows to the space whose distances matter.
-    width, power : float
-        w and p of the kernel exp(−(r / w)^p): 1 is Laplace's, 2 Gauss's.
-    landmarks : ndarray of shape (m, d)
-        Rows of fit, mapped, which the kernel compares with.
-    prior : ndarray of shape (C,)
-        Share of each class.
-    coefficients : ndarray of shape (m, C)
-    root : ndarray of shape (m, m)
-        The leverage of a row of fit is the squared length of its similarities times this.
-    """
+    """A kernel ridge classifier as :func:`fit_kernel_ridge` makes it."""
 
     space: LinearMap
     width: float
@@ -120,38 +105,7 @@ def fit_kernel_ridge(
     power: float = 1.0,
     widths: Sequence[float] = (1.0,),
 ) -> tuple[KernelRidge, FloatArray]:
-    """Fit on all rows; return the classifier, and what it says of the `judged` rows without themselves.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    codes : ndarray of shape (n,)
-        Class of each row.
-    n_classes : int
-    judged : ndarray of int
-        Rows whose leave-one-out Brier score chooses the ridge and the width.
-    space : LinearMap
-    n_landmarks : int
-        Rows that stand for all in the kernel; with as many as there are rows, nothing is left out.
-    seed : int
-        Of the choice of landmarks.
-    power : float, default=1.0
-        Of the distance in the kernel.
-    widths : sequence of float, default=(1.0,)
-        Of the kernel, in units of the median distance between landmarks.
-
-    Returns
-    -------
-    classifier : KernelRidge
-    proba : ndarray of shape (len(judged), n_classes)
-
-    Notes
-    -----
-    With similarities K (n × m) to the landmarks and L (m × m) among them, the answers are
-    K (K'K + ridge · L)⁻¹ K'Y for labels Y of 0 and 1 less their shares. The generalized eigenvectors of K'K and L
-    solve it for every ridge at once, and give the leverages h with which the answer f_i to a row becomes
-    (f_i − h_i y_i) / (1 − h_i) without that row.
-    """
+    """Fit on all rows; return the classifier, and what it says of the `judged` rows without themselves."""
     prior = np.bincount(codes, minlength=n_classes) / len(codes)
     chosen = np.random.default_rng(seed).permutation(len(X))[:n_landmarks]
     target = one_hot(codes[judged], prior)
@@ -193,14 +147,7 @@ def fit_kernel_ridge(
 
 
 def learn_gradient_map(X: FloatArray, codes: IntArray, n_classes: int, *, seed: int) -> LinearMap:
-    """A map that stretches the directions in which the classes change, learned from rows of several classes.
-
-    Notes
-    -----
-    Fits a kernel ridge classifier, maps rows by the root of the mean outer product of its gradients, and again: a
-    recursive feature machine (Radhakrishnan et al., "Mechanism for feature learning in neural networks and
-    backpropagation-free machine learning models", Science 2024).
-    """
+    """A map that stretches the directions in which the classes change, learned from rows of several classes."""
     rng = np.random.default_rng(seed)
     some = rng.permutation(len(X))[:FITTED_ROWS]
     X, codes = X[some], codes[some]
@@ -252,10 +199,7 @@ def kernel(
 
 
 def distances_between(A: FloatArray, B: FloatArray, lengths_of_b: FloatArray | None = None) -> FloatArray:
-    """Distances between all pairs of rows, none below :data:`SMALLEST_DISTANCE` or so.
-
-    The squared lengths of the rows of `B` can be given, where they are known.
-    """
+    """Distances between all pairs of rows, none below :data:`SMALLEST_DISTANCE` or so."""
     squared = (-2 * A) @ B.T
     squared += squared_lengths(A)[:, None]
     squared += squared_lengths(B) if lengths_of_b is None else lengths_of_b

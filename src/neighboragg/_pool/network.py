@@ -33,58 +33,7 @@ def gcn_weights(n_classes: int, n_neighbors: int) -> tuple[FloatArray, FloatArra
 
 
 class NetworkAggregator(Aggregator):
-    """The paper's aggregator t = softmax(W σ([W_h h ‖ W_p p])).
-
-    Parameters
-    ----------
-    bandwidth : "median" or float, default="median"
-        T in the similarities exp(−r / T). The paper has T = 1, which underflows on unscaled embeddings;
-        "median" is the median distance to the nearest neighbor over validation rows.
-    inputs : {"both", "neighbors", "proba"}, default="both"
-        "neighbors" and "proba" are the paper's ablations NeighOnly and ProbOnly.
-    activation : {"tanh", "relu", "sigmoid", "identity"}, default="tanh"
-        σ of the hidden layer.
-    penalty : float, default=1e-4
-        Weight of the squared distance of the weights from their start, against the mean loss.
-    max_iter : int, default=200
-        Iterations of L-BFGS.
-    random_state : int, RandomState instance or None, default=0
-        Seeds the perturbation of the starting weights.
-
-    Attributes
-    ----------
-    W_h_ : ndarray of shape (C, C * K)
-        Weights of the neighbor similarities; column c * K + k belongs to the k-th neighbor in class c.
-    W_p_ : ndarray of shape (C, C)
-        Weights of the classifier's probabilities.
-    W_ : ndarray of shape (C, 2 * C)
-        Output weights.
-    bandwidth_ : float
-        T as used.
-    n_iter_ : int
-        Iterations done.
-
-    Notes
-    -----
-    Equations 1–6 of the paper, cross-entropy on validation rows, analytic gradient. Optimization starts at the
-    graph convolution of Theorem 1, slightly perturbed.
-
-    References
-    ----------
-    Xiong et al., "Birds of a Feather Trust Together", TMLR 2022.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg._pool import Evidence, NetworkAggregator
-    >>> rng = np.random.default_rng(0)
-    >>> codes = rng.integers(0, 2, 200)
-    >>> near = np.where(codes[:, None] == np.arange(2), 0.5, 1.0)[:, :, None] + 0.2 * rng.random((200, 2, 3))
-    >>> evidence = Evidence(np.full((200, 2), 0.5), {"features": np.sort(near, axis=2)})
-    >>> network = NetworkAggregator().fit(evidence, codes)
-    >>> bool(network.predict_trust(evidence)[np.arange(200), codes].mean() > 0.9)
-    True
-    """
+    """The paper's aggregator t = softmax(W σ([W_h h ‖ W_p p]))."""
 
     default_n_neighbors: ClassVar[int] = 5
     uses_learned_metric: ClassVar[bool] = False
@@ -113,18 +62,7 @@ class NetworkAggregator(Aggregator):
         return self.inputs != "proba"
 
     def fit(self, evidence: Evidence, codes: IntArray) -> Self:
-        """Learn the three weight matrices from validation rows.
-
-        Parameters
-        ----------
-        evidence : Evidence of n rows
-        codes : ndarray of shape (n,)
-            True class of each row, as a position in the class axis.
-
-        Returns
-        -------
-        self : NetworkAggregator
-        """
+        """Learn the three weight matrices from validation rows."""
         owner = type(self).__name__
         check_choice(self.inputs, "inputs", owner, choices=INPUTS)
         check_choice(self.activation, "activation", owner, choices=ACTIVATIONS)
@@ -149,17 +87,7 @@ class NetworkAggregator(Aggregator):
         return self
 
     def predict_trust(self, evidence: Evidence) -> FloatArray:
-        """Trust in every class.
-
-        Parameters
-        ----------
-        evidence : Evidence of n rows
-
-        Returns
-        -------
-        trust : ndarray of shape (n, C)
-            Rows sum to one.
-        """
+        """Trust in every class."""
         return softmax(self._hidden(evidence) @ self.W_.T)
 
     def pre_activation(self, evidence: Evidence) -> FloatArray:
@@ -168,18 +96,7 @@ class NetworkAggregator(Aggregator):
         return np.hstack([similarities @ self.W_h_.T, proba @ self.W_p_.T])
 
     def contributions(self, evidence: Evidence) -> tuple[list[str], FloatArray]:
-        """What the neighbors and the classifier add to the log trust of every class.
-
-        Parameters
-        ----------
-        evidence : Evidence of n rows
-
-        Returns
-        -------
-        names : list of str
-        contributions : ndarray of shape (n, C, 2)
-            Relative to the mean over classes.
-        """
+        """What the neighbors and the classifier add to the log trust of every class."""
         hidden, n_classes = self._hidden(evidence), len(self.W_)
         parts = np.stack(
             [

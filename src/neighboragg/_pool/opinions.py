@@ -32,37 +32,7 @@ class _Entry(NamedTuple):
 
 
 class RememberedOpinions:
-    """Within a block, second opinions are fitted once for the same rows, however many classifiers are judged.
-
-    Most of what :class:`NeighborAgg` costs at best effort are second opinions, none of which looks at the classifier.
-    To compare several classifiers on the same training and validation rows, fit trust for all of them in one block.
-    The result is that of fits without it, to the last bit.
-
-    Attributes
-    ----------
-    saved_seconds : float
-        CPU seconds that the fits took which were not repeated.
-
-    Notes
-    -----
-    What was fitted is kept as long as the object, which may be used in several blocks, each of one thread. An opinion
-    that draws at random without a seed is drawn once; one that cannot be pickled is fitted every time.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg.methods import NeighborAgg, RememberedOpinions
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
-    >>> said = {"first": np.full((100, 2), 0.5), "second": np.tile([0.3, 0.7], (100, 1))}
-    >>> with RememberedOpinions() as remembered:
-    ...     methods = {
-    ...         name: NeighborAgg().fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:], proba_val=proba)
-    ...         for name, proba in said.items()
-    ...     }
-    >>> methods["first"].opinions_[0] is methods["second"].opinions_[0]
-    True
-    """
+    """Within a block, second opinions are fitted once for the same rows, however many classifiers are judged."""
 
     def __init__(self) -> None:
         self.saved_seconds = 0.0
@@ -199,14 +169,7 @@ class KernelOpinion(Stored):
 
 @dataclass(frozen=True)
 class AverageOpinion(Stored):
-    """The mean of what several classifiers say, each of rows as they are or with more columns beside them.
-
-    Parameters
-    ----------
-    name : str
-    members : tuple of (ClassifierOpinion, ndarray of shape (n_features, n_axes) or None)
-        Each classifier, and the map from rows to the columns it sees beside theirs.
-    """
+    """The mean of what several classifiers say, each of rows as they are or with more columns beside them."""
 
     name: str
     members: tuple[tuple[ClassifierOpinion, FloatArray | None], ...]
@@ -355,12 +318,7 @@ class Boosting(OwnOpinion):
 def fit_second_opinion(
     name: str, estimator: Any, data: FitData, judged: IntArray
 ) -> tuple[SecondOpinion, Opinion]:
-    """Fit one classifier; return it with its out-of-sample opinion on those of the validation rows that are judged.
-
-    In the end all are fitted on training and validation rows. Kernels are asked without the row, bagged ensembles out
-    of bag, any other classifier out of fold: about each fifth of the judged rows after a fit on all other rows. So what
-    it says of them was learned from nearly as many rows as what it will say of new ones, and deserves the same weight.
-    """
+    """Fit one classifier; return it with its out-of-sample opinion on those of the validation rows that are judged."""
     return fitted_once(name, estimator, data, judged, lambda: _fit(name, estimator, data, judged))
 
 

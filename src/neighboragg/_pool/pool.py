@@ -54,55 +54,7 @@ class Aggregator(Savable, BaseEstimator, ABC):
 
 
 class PoolAggregator(Aggregator):
-    """Log-linear opinion pool with a soft guard.
-
-    Parameters
-    ----------
-    neighbor_counts : sequence of int, default=None
-        Numbers of nearest neighbors whose mean log distance is an expert. None takes 1, a quarter of the
-        neighbors available, and all of them.
-    penalty : float, default=10.0
-        Weight of ‖θ − prior‖² against the summed negative log-likelihood.
-    guard : bool, default=True
-        Fall back toward temperature scaling unless validation rows show that the pool is better.
-
-    Attributes
-    ----------
-    expert_names_ : list of str
-        The classifier first, then neighbors by metric and count, then second opinions.
-    theta_ : ndarray of shape (n_experts,)
-        Weight of each expert, on evidence divided by `scale_`. Those of the classifier and of second opinions are
-        never negative; several numbers of neighbors may correct each other, and count as one voice.
-    scale_ : ndarray of shape (n_experts,)
-        Temperature of each expert: divided by it, the evidence of each alone is calibrated on validation rows.
-    prior_ : ndarray of shape (n_experts,)
-        Weights that `theta_` is drawn to where validation rows are few.
-    guard_weight_ : float
-        1: the pool as fitted; 0: temperature scaling.
-
-    Notes
-    -----
-    t_c ∝ exp(Σ_e θ_e f_e(x, c)). The experts f_e are log(p_c + ε); −mean_{j≤k} log(r_cj + d0) for each metric
-    and k; log-probabilities of second opinions. The number of weights does not depend on the number of classes.
-    Every expert is first calibrated by a temperature of its own. In these units the weights are drawn to a prior that
-    adds up to little more than one: shares in proportion to 1 / loss² for the classifier, the neighbors in the
-    leading metric of each view (a quarter for the nearest, the rest for the largest k) and each second opinion; nothing
-    for the neighbors in other metrics. Fitting is convex; only neighbors may have weights below zero. Rows count as
-    much as the evidence says. With the guard, θ ← aθ + (1−a)θ_temperature, where a grows from 0 to 1 with the paired
-    cross-validated log-likelihood gain over temperature scaling.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg._pool import Evidence, PoolAggregator
-    >>> rng = np.random.default_rng(0)
-    >>> codes = rng.integers(0, 2, 200)
-    >>> near = np.where(codes[:, None] == np.arange(2), 0.5, 1.0)[:, :, None] + 0.2 * rng.random((200, 2, 1))
-    >>> evidence = Evidence(np.full((200, 2), 0.5), {"features": near})
-    >>> pool = PoolAggregator().fit(evidence, codes)
-    >>> bool(pool.predict_trust(evidence)[np.arange(200), codes].mean() > 0.95)
-    True
-    """
+    """Log-linear opinion pool with a soft guard."""
 
     default_n_neighbors: ClassVar[int] = 20
     uses_learned_metric: ClassVar[bool] = True
@@ -122,33 +74,11 @@ class PoolAggregator(Aggregator):
         self.guard = guard
 
     def fit(self, evidence: Evidence, codes: IntArray) -> Self:
-        """Learn the weights from validation rows.
-
-        Parameters
-        ----------
-        evidence : Evidence of n rows
-        codes : ndarray of shape (n,)
-            True class of each row, as a position in the class axis.
-
-        Returns
-        -------
-        self : PoolAggregator
-        """
+        """Learn the weights from validation rows."""
         return self.fit_parts(lambda: [evidence], codes)
 
     def fit_parts(self, parts: Callable[[], Iterable[Evidence]], codes: IntArray) -> Self:
-        """The same from evidence that comes some rows at a time, so that distances are never held all at once.
-
-        Parameters
-        ----------
-        parts : callable
-            Gives the evidence of all n rows in parts; called twice, first for the scales of the distances.
-        codes : ndarray of shape (n,)
-
-        Returns
-        -------
-        self : PoolAggregator
-        """
+        """The same from evidence that comes some rows at a time, so that distances are never held all at once."""
         penalty = check_real(self.penalty, "penalty", type(self).__name__, low=0, high=np.inf)
         smallest, reaches, weights = 1.0, dict[str, list[Reach]](), []
         for evidence in parts():
@@ -175,33 +105,12 @@ class PoolAggregator(Aggregator):
         return self
 
     def predict_trust(self, evidence: Evidence) -> FloatArray:
-        """Trust in every class.
-
-        Parameters
-        ----------
-        evidence : Evidence of n rows
-
-        Returns
-        -------
-        trust : ndarray of shape (n, C)
-            Rows sum to one.
-        """
+        """Trust in every class."""
         # All weights at once, without the evidence of each expert; what is common to all classes changes nothing.
         return softmax(self._logs(evidence) @ (self._means(evidence) @ (self.theta_ / self.scale_)))
 
     def contributions(self, evidence: Evidence) -> tuple[list[str], FloatArray]:
-        """What each expert adds to the log trust of every class.
-
-        Parameters
-        ----------
-        evidence : Evidence of n rows
-
-        Returns
-        -------
-        names : list of str
-        contributions : ndarray of shape (n, C, n_experts)
-            Relative to the mean over classes; their sum over experts is the log trust up to a constant.
-        """
+        """What each expert adds to the log trust of every class."""
         return list(self.expert_names_), centered(self._tensor(evidence)) * (self.theta_ / self.scale_)
 
     def _counts(self, available: int) -> list[int]:
@@ -272,11 +181,7 @@ class PoolAggregator(Aggregator):
 
 @cache
 def _means(counts: tuple[int, ...], n_metrics: int, n_said: int) -> FloatArray:
-    """Which logarithms each expert takes the mean of, and with which sign, shape (n_logs, E).
-
-    Logarithms are of `n_said` probabilities, those of the classifier first, then of the distances in each metric.
-    Experts are the classifier, neighbors by metric and count, for whom near is likely, and the second opinions.
-    """
+    """Which logarithms each expert takes the mean of, and with which sign, shape (n_logs, E)."""
     near = np.array([np.where(np.arange(max(counts)) < k, -1.0 / k, 0.0) for k in counts]).T
     n_near = n_metrics * len(counts)
     means = np.zeros((n_said + n_metrics * len(near), n_said + n_near))

@@ -22,33 +22,7 @@ OTHERS_PER_ROW, ENOUGH_ROWS = 4, 5000
 def sample_weights(
     data: FitData, judged: IntArray, columns: slice, *, metric: str, n_jobs: int | None, seed: int
 ) -> FloatArray:
-    """How much each validation row counts, given what is known about the training rows.
-
-    Parameters
-    ----------
-    data : FitData
-    judged : ndarray of int
-        Positions of the validation rows that count.
-    columns : slice
-        Columns in which neighbors are looked for.
-    metric, n_jobs
-        As in :class:`~neighboragg.search.ClasswiseNeighbors`.
-    seed : int
-        Draws the training rows that are looked at, where there are more than four for each of these rows.
-
-    Returns
-    -------
-    weights : ndarray of shape (len(judged),)
-        With a mean of one; all one where training rows vouch for themselves.
-
-    Notes
-    -----
-    How often a classifier is right depends on the class, and on whether a row lies among others of its class. A few
-    hundred validation rows have too many of one kind and too few of another by chance, and trust learned from them
-    would be too high or too low in the mean; how many there are among all rows is known much better. First classes get
-    their shares among all labels, then rows with few, some, many or nearly all of their 20 nearest neighbors in their
-    own class get theirs. This is post-stratification, as in surveys; no classifier has a say in it.
-    """
+    """How much each validation row counts, given what is known about the training rows."""
     if data.shared:
         return np.ones(len(judged))
     all_labels = data.codes if data.streamed is None else data.streamed.codes
@@ -71,25 +45,7 @@ def sample_weights(
 def share_weights(
     strata: IntArray, everybody: IntArray, *, by_chance: float, given: FloatArray | None = None
 ) -> FloatArray:
-    """Weights of rows under which their strata have nearly the shares that they have among all rows.
-
-    Parameters
-    ----------
-    strata : ndarray of shape (n,)
-        Stratum of each row.
-    everybody : ndarray of int of shape (n_strata,)
-        Number of rows in each stratum, of these and all others.
-    by_chance : float
-        If rows were drawn like the others, shares as different as theirs would have to be more probable than this.
-    given : ndarray of shape (n,), default=None
-        Weights that the rows have already, all one by default; they are changed no more than it takes.
-
-    Returns
-    -------
-    weights : ndarray of shape (n,)
-        With a mean of one. As given where strata differ by more than chance: such rows were not drawn as the others
-        were, and then it is theirs that count.
-    """
+    """Weights of rows under which their strata have nearly the shares that they have among all rows."""
     n, n_all = len(strata), int(everybody.sum())
     given = np.ones(n) if given is None else given
     counts, expected = np.bincount(strata, given, minlength=len(everybody)), n * everybody / max(n_all, 1)

@@ -20,18 +20,7 @@ SMALL_GROUP = 32
 
 
 class UngroupedNeighbors(Stored):
-    """The kept rows by class, searched so that no row finds one of its own group.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    codes : ndarray of shape (n,)
-    groups : ndarray of shape (n,)
-    keep : ndarray of bool of shape (n,)
-        Rows that may be found. A class with fewer than two of them is kept whole.
-    n_classes, n_neighbors : int
-    n_jobs : int or None
-    """
+    """The kept rows by class, searched so that no row finds one of its own group."""
 
     def __init__(
         self,
@@ -101,19 +90,7 @@ class UngroupedNeighbors(Stored):
 
 
 def nearest_overall(distances: FloatArray, rows: IntArray, n_neighbors: int) -> BoolArray:
-    """Mark the nearest of all among the nearest by class, by (distance, row number).
-
-    Parameters
-    ----------
-    distances, rows : ndarray of shape (n, C, K)
-        Nearest rows of each class with K at least `n_neighbors`; (inf, -1) where there are fewer.
-    n_neighbors : int
-
-    Returns
-    -------
-    nearest : ndarray of bool of shape (n, C, K)
-        `n_neighbors` true values for each of the n rows, fewer where there are fewer neighbors.
-    """
+    """Mark the nearest of all among the nearest by class, by (distance, row number)."""
     shape = (len(distances), distances.shape[1] * distances.shape[2])
     flat, ids = distances.reshape(shape), rows.reshape(shape)
     reach = np.partition(flat, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
@@ -131,21 +108,7 @@ N_STEPS, LEARNING_RATE = 40, 0.06
 
 
 class LearnedNeighbors(Stored):
-    """The kept rows by class in learned maps, a map for each fold.
-
-    A map that had seen the label of a row would bring the row near to others of that label, wrong or not. So each row
-    is looked up in the map learned from the other folds, among the rows of these; groups are whole in folds, so that
-    no row finds one of its own group. New rows are looked up in the map of the first fold.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    codes, folds : ndarray of shape (n,)
-    keep : ndarray of bool of shape (n,)
-        Rows to learn from and to find. A class with fewer than two of them is kept whole.
-    n_classes, n_neighbors, seed : int
-    n_jobs : int or None
-    """
+    """The kept rows by class in learned maps, a map for each fold."""
 
     def __init__(
         self,
@@ -209,23 +172,7 @@ class Near(Stored):
 
 
 class ViewNeighbors(Stored):
-    """The kept rows by class in each view, searched so that no row finds one of its own group.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        All views side by side.
-    views : mapping of str to int
-        Number of columns of each view.
-    codes : ndarray of shape (n,)
-    groups : ndarray of shape (n,)
-    keep : ndarray of bool of shape (n,)
-        Rows that may be found.
-    n_classes, n_neighbors, seed : int
-    n_jobs : int or None
-    folds : ndarray of shape (n,) or None
-        If given, rows are looked up in learned maps of each view too, which have not seen their fold.
-    """
+    """The kept rows by class in each view, searched so that no row finds one of its own group."""
 
     def __init__(
         self,

@@ -34,30 +34,7 @@ def pool_weights(
     sample_weight: FloatArray | None = None,
     start: FloatArray | None = None,
 ) -> FloatArray:
-    """Weights that minimize Σ −w log t_y + penalty · ‖θ − prior‖², t = softmax(F θ).
-
-    Parameters
-    ----------
-    tensor : ndarray of shape (n, C, E)
-        Evidence, centered over classes and scaled to comparable size.
-    codes : ndarray of shape (n,)
-        Class of each row.
-    penalty : float, default=1.0
-    prior : ndarray of shape (E,) or float, default=0.0
-    nonnegative : ndarray of bool of shape (E,) or bool, default=False
-        Whose weight must be at least zero.
-    sample_weight : ndarray of shape (n,), default=None
-    start : ndarray of shape (E,), default=None
-        First guess, the prior if None; it saves steps and does not change the answer.
-
-    Returns
-    -------
-    theta : ndarray of shape (E,)
-
-    Notes
-    -----
-    The problem is strictly convex; Newton's method with step halving, in the weights that are not held at zero.
-    """
+    """Weights that minimize Σ −w log t_y + penalty · ‖θ − prior‖², t = softmax(F θ)."""
     n, _, n_experts = tensor.shape
     weight = np.ones(n) if sample_weight is None else sample_weight
     chosen = tensor[np.arange(n), codes]
@@ -120,15 +97,7 @@ def log_likelihood(tensor: FloatArray, codes: IntArray, theta: FloatArray) -> Fl
 
 @dataclass(frozen=True)
 class PoolWeights:
-    """Weights of experts in calibrated units, the prior they were drawn to, and the units.
-
-    Parameters
-    ----------
-    scale : ndarray of shape (E,)
-        What each expert's evidence is divided by so that its softmax is calibrated: its temperature. An expert who
-        knows nothing, or the opposite of the truth, has a temperature so high that it says nothing.
-    prior, theta : ndarray of shape (E,)
-    """
+    """Weights of experts in calibrated units, the prior they were drawn to, and the units."""
 
     scale: FloatArray
     prior: FloatArray
@@ -151,25 +120,7 @@ def fit_pool(
     start: PoolWeights | None = None,
     overwrite: bool = False,
 ) -> PoolWeights:
-    """Calibrate each expert, then weigh them together.
-
-    Parameters
-    ----------
-    tensor : ndarray of shape (n, C, E)
-        Evidence, centered over classes.
-    codes : ndarray of shape (n,)
-    groups : sequence of mappings from expert to share
-        Who has weight in the prior, see :func:`skill_prior`.
-    penalty : float
-        Of departures from the prior.
-    nonnegative : ndarray of bool of shape (E,) or bool, default=True
-        Whose weight must be at least zero.
-    sample_weight : ndarray of shape (n,), default=None
-    start : PoolWeights, default=None
-        Weights of more or fewer rows; they save steps.
-    overwrite : bool, default=False
-        Whether `tensor` may be changed, which saves memory.
-    """
+    """Calibrate each expert, then weigh them together."""
     spread = _spread(tensor) + 1e-12
     sharpness = np.array(
         [
@@ -210,11 +161,7 @@ def skill_prior(
     groups: Sequence[Mapping[int, float]],
     sample_weight: FloatArray | None = None,
 ) -> FloatArray:
-    """Weights to expect of calibrated experts before looking at how they complement each other.
-
-    Each group of experts, given as the share of each of them in it, has a part of the total weight in proportion to
-    1 / loss², for the smallest mean negative log-likelihood among its experts. Experts in no group have none.
-    """
+    """Weights to expect of calibrated experts before looking at how they complement each other."""
     prior = np.zeros(tensor.shape[2])
     if not len(codes):
         return prior
@@ -239,11 +186,7 @@ def guard_weight(
     n_folds: int = 5,
     start: PoolWeights | None = None,
 ) -> float:
-    """How far the pool may depart from its first expert alone, between 0 and 1.
-
-    The paired cross-validated log-likelihood gain of the pool over the first expert (the classifier, in calibrated
-    units, so temperature scaling), in standard errors, is mapped linearly to [0, 1].
-    """
+    """How far the pool may depart from its first expert alone, between 0 and 1."""
     n = len(codes)
     if n < n_folds or tensor.shape[2] == 1:
         return 0.0

@@ -21,44 +21,7 @@ MOST_WRITTEN = 15
 
 
 class LabelMatrixDisplay:
-    """How often each label was given where another is suggested.
-
-    Parameters
-    ----------
-    given, suggested : array-like of shape (n,)
-        Labels as given, and those suggested instead, of the flagged rows.
-    max_classes : int, default=30
-        Most classes to show: those that occur most often on either side. Pairs with another class are left out,
-        and the title says how many.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (n_shown,)
-        The classes shown, sorted.
-    counts : ndarray of int of shape (n_shown, n_shown)
-        Rows as given, columns as suggested.
-    n_hidden : int
-        Number of rows that involve a class not shown.
-    image_ : matplotlib AxesImage or None
-        The matrix, after `plot`; None if there are no labels.
-    texts_ : list of matplotlib Text
-        The counts written into it; none if there are more than 15 classes.
-    ax_ : matplotlib Axes
-        Axes with the matrix.
-    figure_ : matplotlib Figure
-        Figure with the axes.
-
-    See Also
-    --------
-    neighboragg.MislabelResult.plot_matrix : The same for what was found.
-
-    Examples
-    --------
-    >>> from neighboragg.metrics import LabelMatrixDisplay
-    >>> display = LabelMatrixDisplay(["cat", "cat", "dog"], ["dog", "dog", "cat"])
-    >>> display.classes.tolist(), display.counts.tolist()
-    (['cat', 'dog'], [[0, 2], [1, 0]])
-    """
+    """How often each label was given where another is suggested."""
 
     image_: "AxesImage | None"
     texts_: "list[Text]"
@@ -84,22 +47,7 @@ class LabelMatrixDisplay:
         self.n_hidden = int((~both).sum())
 
     def plot(self, ax: "Axes | None" = None, *, cmap: str = "Blues", **kwargs: Any) -> "LabelMatrixDisplay":
-        """Draw the matrix.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Axes to plot on. None makes a new figure.
-        cmap : str, default="Blues"
-            Colors, light for few.
-        **kwargs : dict
-            Further arguments of matplotlib's ``imshow``.
-
-        Returns
-        -------
-        display : LabelMatrixDisplay
-            The display itself.
-        """
+        """Draw the matrix."""
         axes = axes_for(self, ax)
         self.ax_, self.figure_ = axes, axes.figure
         axes.set(xlabel="Suggested label", ylabel="Given label")
@@ -132,45 +80,7 @@ KEPT_COLOR, FLAGGED_COLOR = "#4477aa", "#ee6677"
 
 
 class LabelScoreDisplay:
-    """Histogram of label scores, flagged rows in another color, with the threshold as a line.
-
-    Parameters
-    ----------
-    scores : array-like of shape (n,)
-        Score of each label; low is suspicious. Infinite ones are drawn at the end of the axis.
-    mask : array-like of bool of shape (n,)
-        Which labels are flagged.
-    threshold : float, default=None
-        Score below which a label is flagged. None or an infinite value draws no line.
-
-    Attributes
-    ----------
-    kept_, flagged_ : matplotlib BarContainer
-        Bars of the labels that are kept and flagged, after `plot`.
-    line_ : matplotlib Line2D or None
-        The threshold.
-    ax_ : matplotlib Axes
-        Axes with the histogram.
-    figure_ : matplotlib Figure
-        Figure with the axes.
-
-    See Also
-    --------
-    neighboragg.MislabelResult.plot_scores : The same for what was found.
-
-    Notes
-    -----
-    Rows are counted on a logarithmic axis unless `log` says otherwise: flagged labels are few.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> from neighboragg.metrics import LabelScoreDisplay
-    >>> display = LabelScoreDisplay([-2.0, 1.0, 3.0], [True, False, False], threshold=0.0).plot(bins=5)
-    >>> [int(bar.get_height()) for bar in display.flagged_]
-    [1, 0, 0, 0, 0]
-    """
+    """Histogram of label scores, flagged rows in another color, with the threshold as a line."""
 
     kept_: "BarContainer"
     flagged_: "BarContainer"
@@ -188,24 +98,7 @@ class LabelScoreDisplay:
     def plot(
         self, ax: "Axes | None" = None, *, bins: int = 50, log: bool = True, **kwargs: Any
     ) -> "LabelScoreDisplay":
-        """Draw the histogram.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Axes to plot on. None makes a new figure.
-        bins : int, default=50
-            Number of bars from the lowest score to the highest.
-        log : bool, default=True
-            Whether to count rows on a logarithmic axis.
-        **kwargs : dict
-            Further arguments of matplotlib's ``bar`` for both kinds of bars.
-
-        Returns
-        -------
-        display : LabelScoreDisplay
-            The display itself.
-        """
+        """Draw the histogram."""
         axes = axes_for(self, ax)
         self.ax_, self.figure_ = axes, axes.figure
         finite = self.scores[np.isfinite(self.scores)]

@@ -39,47 +39,7 @@ def summarize_trust(
     n_resamples: int = 500,
     random_state: Any = 0,
 ) -> dict[str, Any]:
-    """Compare trust with the classifier's own confidence on rows whose labels are known.
-
-    Parameters
-    ----------
-    correct : array-like of bool of shape (n,)
-        Whether each prediction was correct.
-    trust : array-like of shape (n,)
-        Trust in each prediction.
-    confidence : array-like of shape (n,)
-        The classifier's probability of each prediction.
-    risks : sequence of float, default=(0.01, 0.02, 0.05)
-        Error rates among the kept predictions at which coverage is given.
-    confidence_level : float, default=0.95
-        Level of the intervals.
-    n_resamples : int, default=500
-        Bootstrap resamples behind the intervals of AUROC.
-    random_state : int, RandomState instance or None, default=0
-
-    Returns
-    -------
-    summary : dict
-        Keys n_rows, n_errors, confidence_level, accuracy, auroc, coverage_at_risk, ece and reliability; plain
-        numbers, lists and dicts all the way down. An interval is a dict with estimate, low and high. AUROC is
-        None where all predictions are right or all are wrong, and ECE where a score is no probability.
-
-    Notes
-    -----
-    The interval of the accuracy is exact (Clopper and Pearson). Those of AUROC are bootstrap intervals; that of
-    the difference is paired: both scores see the same resampled rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg._report import summarize_trust
-    >>> rng = np.random.default_rng(0)
-    >>> trust = rng.uniform(0.5, 1, size=500)
-    >>> correct = rng.uniform(size=500) < trust
-    >>> summary = summarize_trust(correct, trust, np.full(500, 0.75), n_resamples=50)
-    >>> summary["auroc"]["confidence"]["estimate"], summary["auroc"]["difference"]["low"] > 0
-    (0.5, True)
-    """
+    """Compare trust with the classifier's own confidence on rows whose labels are known."""
     owner = "summarize_trust"
     level = check_real(confidence_level, "confidence_level", owner, low=0, high=1)
     hits, scores = check_outcomes(correct, trust, owner)

@@ -300,59 +300,7 @@ def create_app(
     confidence_level: float = 0.95,
     clock: Callable[[], float] = time.time,
 ) -> "FastAPI":
-    """Return the review page of a review set as a FastAPI application.
-
-    Parameters
-    ----------
-    review_set : ReviewSet
-        The rows to review.
-    store_path : path-like
-        The SQLite file of the decisions; made if it does not exist.
-    token : str
-        The secret that opens the page, as ``/?token=…``: 16 or more letters, digits, ``-`` and ``_``.
-    image_root : path-like, default=None
-        Folder that image paths are relative to. Needed if the review set has images.
-    allowed_hosts : sequence of str, default=("127.0.0.1", "localhost", "::1")
-        Host names under which browsers may call, without port.
-    lease_seconds : float, default=300.0
-        How long a row that was handed to one browser is kept from the others' queues.
-    confidence_level : float, default=0.95
-        Level of the intervals on the page.
-    clock : callable, default=time.time
-        Seconds since 1970.
-
-    Returns
-    -------
-    app : fastapi.FastAPI
-        For any ASGI server with one process or several. All its assets are its own; nothing is fetched from
-        other hosts.
-
-    See Also
-    --------
-    serve : Run it on this machine.
-
-    Notes
-    -----
-    The token is compared once, then travels in a cookie (HttpOnly, SameSite=Lax), and the browser is led on
-    to an address without it. Every form carries a second token derived from the cookie, without which nothing is
-    written. Requests under another host name are refused, which defeats DNS rebinding. Pages allow no inline
-    script, no frame and no foreign resource. Names of reviewers are what they say they are: whoever has the
-    token may use any name.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from neighboragg._review import ReviewItem, ReviewSet, create_app
-    >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0,
-    ...                   trust=(0.9, 0.1))
-    >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=100, n_flagged=1, items=(item,))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     app = create_app(review_set, Path(folder) / "d.sqlite", token="a-long-random-secret")
-    ...     app.state.store.close()
-    >>> app.title
-    'Label review'
-    """
+    """Return the review page of a review set as a FastAPI application."""
     owner = "create_app"
     if not isinstance(token, str) or not re.fullmatch(r"[A-Za-z0-9_-]{16,}", token):
         raise InvalidParameterError(
@@ -381,7 +329,7 @@ def create_app(
     )
 
 
-def serve(
+def review(
     review_set_path: str | os.PathLike[str],
     *,
     host: str = "127.0.0.1",
@@ -430,8 +378,8 @@ def serve(
 
     Examples
     --------
-    >>> from neighboragg._review import serve
-    >>> serve("suspicious.json", port=8000)  # doctest: +SKIP
+    >>> from neighboragg import review
+    >>> review("suspicious.json", port=8000)  # doctest: +SKIP
     Review page: http://127.0.0.1:8000/?token=…
     """
     uvicorn = import_extra("uvicorn", extra="review", purpose="The review page")

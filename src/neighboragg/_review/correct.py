@@ -16,20 +16,7 @@ from neighboragg.labels import AuditFiles, ReviewSet, check_not_input, load_revi
 
 @dataclass(frozen=True)
 class Correction:
-    """What :func:`correct` wrote.
-
-    Parameters
-    ----------
-    output : Path
-    n_changed : int
-        Labels that differ from those of the table.
-    n_dropped : int
-        Rows that were excluded.
-    n_moved : int, default=0
-        Pictures that were moved to another folder.
-    table_changed : bool, default=False
-        Whether the table is not, byte for byte, the one that was audited; decided rows were found by their contents.
-    """
+    """What :func:`correct` wrote."""
 
     output: Path
     n_changed: int
@@ -139,10 +126,7 @@ def correct(
 
 
 def _rows_now(data: Table, review_set: ReviewSet, decided: Collection[int], label: str) -> dict[int, int]:
-    """Where the decided rows are now; raises if one is not to be found as it was.
-
-    A row is where it was, or any other with the same cells: nobody could tell such rows apart.
-    """
+    """Where the decided rows are now; raises if one is not to be found as it was."""
     items = [item for item in review_set.items if item.row in decided]
     now = {item.row: item.row for item in items if _holds(data, item.row, item.digest)}
     if len(now) < len(items):

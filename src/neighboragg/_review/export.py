@@ -20,83 +20,13 @@ LOG_COLUMNS = ("id", "row", "action", "label", "reviewer", "time", "based_on", "
 
 
 def export_labels(store_path: str | os.PathLike[str], review_set: ReviewSet) -> list[dict[str, Any]]:
-    """Return the decision in force for every row that has one.
-
-    Parameters
-    ----------
-    store_path : path-like
-        The SQLite file of the decisions.
-    review_set : ReviewSet
-        The review set they belong to.
-
-    Returns
-    -------
-    rows : list of dict
-        Ordered by row, each with ``row`` (position in the data, from 0), ``given``, ``decided`` (the label, a new
-        class included; None where the row was excluded, skipped or left as unsure), ``action`` ("keep",
-        "relabel", "exclude", "skip" or "unsure"), ``reviewer``, ``time`` (UTC, ISO 8601) and ``note``.
-
-    See Also
-    --------
-    corrected_labels : The label column with the decisions applied.
-    excluded_rows : The rows to leave out.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from neighboragg._review import DecisionStore, ReviewItem, ReviewSet, export_labels
-    >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0,
-    ...                   trust=(0.9, 0.1))
-    >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=100, n_flagged=1, items=(item,))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "d.sqlite"
-    ...     with DecisionStore(path, review_set) as store:
-    ...         decision = store.record(3, action="relabel", label="cat", reviewer="Ada", based_on=0)
-    ...     [(entry["row"], entry["decided"]) for entry in export_labels(path, review_set)]
-    [(3, 'cat')]
-    """
+    """Return the decision in force for every row that has one."""
     with DecisionStore(store_path, review_set, create=False) as store:
         return label_rows(store, review_set)
 
 
 def corrected_labels(labels: ArrayLike, store_path: str | os.PathLike[str], review_set: ReviewSet) -> Array:
-    """Return a label column with the decisions applied.
-
-    Parameters
-    ----------
-    labels : array-like of shape (n_rows,)
-        The original labels. They are matched with the review set by their text, ``str(label)``.
-    store_path : path-like
-        The SQLite file of the decisions.
-    review_set : ReviewSet
-        The review set they belong to.
-
-    Returns
-    -------
-    corrected : ndarray of shape (n_rows,)
-        A copy in which relabeled rows have their new label, of the type of the original labels. Excluded rows
-        keep their place and their label: leave them out afterward.
-
-    See Also
-    --------
-    excluded_rows : The rows to leave out.
-    export_labels : Who decided what.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from neighboragg._review import DecisionStore, ReviewItem, ReviewSet, corrected_labels
-    >>> item = ReviewItem(row=2, content={"text": "two"}, given="1", suggested="2", score=-2.0, trust=(0.1, 0.9))
-    >>> review_set = ReviewSet(classes=("1", "2"), n_rows=4, n_flagged=1, items=(item,))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "d.sqlite"
-    ...     with DecisionStore(path, review_set) as store:
-    ...         decision = store.record(2, action="relabel", label="2", reviewer="Ada", based_on=0)
-    ...     corrected_labels([1, 2, 1, 2], path, review_set)
-    array([1, 2, 2, 2])
-    """
+    """Return a label column with the decisions applied."""
     original = np.asarray(labels)
     if original.shape != (review_set.n_rows,):
         raise InvalidInputError(
@@ -115,38 +45,7 @@ def corrected_labels(labels: ArrayLike, store_path: str | os.PathLike[str], revi
 
 
 def excluded_rows(store_path: str | os.PathLike[str], review_set: ReviewSet) -> IntArray:
-    """Return the rows that were excluded in the review.
-
-    Parameters
-    ----------
-    store_path : path-like
-        The SQLite file of the decisions.
-    review_set : ReviewSet
-        The review set they belong to.
-
-    Returns
-    -------
-    rows : ndarray of int of shape (n_excluded,)
-        Positions in the data, increasing.
-
-    See Also
-    --------
-    corrected_labels : The label column with the decisions applied.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from neighboragg._review import DecisionStore, ReviewItem, ReviewSet, excluded_rows
-    >>> item = ReviewItem(row=2, content={"text": "?"}, given="cat", suggested="dog", score=-2.0, trust=(0.1, 0.9))
-    >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=4, n_flagged=1, items=(item,))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "d.sqlite"
-    ...     with DecisionStore(path, review_set) as store:
-    ...         decision = store.record(2, action="exclude", reviewer="Ada", based_on=0)
-    ...     excluded_rows(path, review_set)
-    array([2])
-    """
+    """Return the rows that were excluded in the review."""
     entries = export_labels(store_path, review_set)
     return np.array([entry["row"] for entry in entries if entry["action"] == "exclude"], dtype=np.intp)
 
@@ -165,10 +64,7 @@ def log_rows(log: Sequence[Decision]) -> list[dict[str, Any]]:
 
 
 def to_csv(rows: Sequence[dict[str, Any]], columns: Sequence[str] = EXPORT_COLUMNS) -> str:
-    """Return rows as CSV for spreadsheets; None is an empty field.
-
-    Text that a spreadsheet would run as a formula begins with an apostrophe, which `tables.unescape_formula` takes off.
-    """
+    """Return rows as CSV for spreadsheets; None is an empty field."""
     buffer = io.StringIO()
     # RFC 4180 line ends, so that a label with a lone line feed in it is quoted and read back as it was.
     writer = csv.DictWriter(buffer, fieldnames=columns, lineterminator="\r\n")

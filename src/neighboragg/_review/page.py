@@ -171,17 +171,7 @@ N_KEPT = 500
 
 
 def thumbnail(file: Path) -> bytes | None:
-    """A small copy of a large picture as JPEG.
-
-    Parameters
-    ----------
-    file : Path
-
-    Returns
-    -------
-    copy : bytes or None
-        None if the file is small, or Pillow is not installed or cannot read it: then it is sent as it is.
-    """
+    """A small copy of a large picture as JPEG."""
     facts = file.stat()
     if facts.st_size < LARGE_BYTES:
         return None

@@ -84,19 +84,7 @@ class ReviewFilter:
 
 
 class Queue:
-    """Rows in an order, with what is decided about each.
-
-    Parameters
-    ----------
-    rows : ndarray of int
-        The rows.
-    ranks : ndarray of int, increasing
-        Their places in the whole queue; all of them if nothing is left out.
-    places : dict
-        The place in the whole queue of each of its rows.
-    states : bytes
-        What is decided about each row.
-    """
+    """Rows in an order, with what is decided about each."""
 
     def __init__(self, rows: IntArray, ranks: IntArray, places: Mapping[int, int], states: bytes) -> None:
         self._rows = rows

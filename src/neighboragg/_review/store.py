@@ -21,35 +21,7 @@ ACTIONS = ("keep", "relabel", "exclude", "skip", "unsure")
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One entry of the append-only log.
-
-    Parameters
-    ----------
-    id : int
-        Number of the entry, increasing.
-    row : int
-        Position in the original data.
-    action : {"keep", "relabel", "exclude", "skip", "unsure", "undo"}
-        What was decided; an excluded row does not belong in the data.
-    label : str or None
-        The label the row has by this decision; None if it decides on none.
-    reviewer : str
-        Who decided.
-    time : str
-        When, in UTC, as ISO 8601 with milliseconds.
-    based_on : int
-        The version of the row that the reviewer saw: the number of its last entry then, or 0.
-    undoes : int or None, default=None
-        The entry that an undo takes back.
-    note : str, default=""
-        What the reviewer wrote about it.
-
-    Examples
-    --------
-    >>> from neighboragg._review import Decision
-    >>> Decision(1, 3, "relabel", "cat", "Ada", "2025-01-01T12:00:00.000Z", 0).settled
-    True
-    """
+    """One entry of the append-only log."""
 
     id: int
     row: int
@@ -68,25 +40,7 @@ class Decision:
 
 
 class DecisionConflictError(NeighborAggError, RuntimeError):
-    """Somebody else changed the row since the reviewer saw it; nothing was written.
-
-    Parameters
-    ----------
-    row : int
-        The row.
-    latest : Decision
-        The last entry about the row, by now.
-    in_force : Decision or None
-        The decision in force, None if there is none.
-
-    Examples
-    --------
-    >>> from neighboragg._review import Decision, DecisionConflictError
-    >>> decision = Decision(1, 3, "keep", "cat", "Ada", "2025-01-01T12:00:00.000Z", 0)
-    >>> print(DecisionConflictError(3, decision, decision))
-    Row 3 was changed in the meantime by Ada (keep); nothing was saved.
-    Hint: read the row again and decide on its new version.
-    """
+    """Somebody else changed the row since the reviewer saw it; nothing was written."""
 
     def __init__(self, row: int, latest: Decision, in_force: Decision | None) -> None:
         super().__init__(
@@ -184,37 +138,14 @@ class Database:
 
 
 class Sessions:
-    """Names and leases of the browsers at a review set, in the file of its decisions.
-
-    Parameters
-    ----------
-    database : Database
-        The file.
-    clock : callable
-        Seconds since 1970.
-    """
+    """Names and leases of the browsers at a review set, in the file of its decisions."""
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         self._database = database
         self._clock = clock
 
     def hand_out(self, rows: Iterable[int], *, session: str, seconds: float) -> int | None:
-        """Lease the first row that nobody else is looking at.
-
-        Parameters
-        ----------
-        rows : iterable of int
-            Rows in the order of preference; read only as far as needed.
-        session : str
-            Who gets the row: one browser. Its former lease ends.
-        seconds : float
-            How long other sessions are given other rows.
-
-        Returns
-        -------
-        row : int or None
-            If all are leased to others, the first: a lease is a courtesy, not a lock. None without rows.
-        """
+        """Lease the first row that nobody else is looking at."""
         with self._database.transaction() as db:
             now = self._clock()
             taken = db.execute("SELECT item FROM leases WHERE session <> ? AND expires > ?", (session, now))
@@ -276,44 +207,7 @@ LONGEST_NOTE = 1_000
 
 
 class DecisionStore:
-    """Append-only log of decisions about a review set, in one SQLite file.
-
-    Parameters
-    ----------
-    path : path-like
-        The SQLite file, on a local disk.
-    review_set : ReviewSet
-        What the decisions are about. A file that belongs to another review set is refused.
-    create : bool, default=True
-        Whether to make the file if it does not exist.
-    clock : callable, default=time.time
-        Seconds since 1970; the time of every decision and lease, whoever the reviewer.
-
-    Notes
-    -----
-    Nothing is ever changed or deleted: an undo is an entry too. The decision in force is the last one that is
-    not undone. Every decision names the version of the row it was based on, the number of the row's last
-    entry; if that is no longer the last, the decision is refused (`DecisionConflictError`). Entries are on disk
-    when the call returns (write-ahead log, synchronous=FULL). Several threads and several processes of one
-    machine may use one file.
-
-    Attributes
-    ----------
-    sessions : Sessions
-        Names of the browsers, and which row each is looking at.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from neighboragg._review import DecisionStore, ReviewItem, ReviewSet
-    >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0, trust=(0.9, 0.1))
-    >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=100, n_flagged=1, items=(item,))
-    >>> with tempfile.TemporaryDirectory() as folder, DecisionStore(Path(folder) / "d.sqlite", review_set) as store:
-    ...     decision = store.record(3, action="relabel", label="cat", reviewer="Ada", based_on=0)
-    ...     store.current()[3].label
-    'cat'
-    """
+    """Append-only log of decisions about a review set, in one SQLite file."""
 
     def __init__(
         self,
@@ -365,35 +259,7 @@ class DecisionStore:
         note: str = "",
         new_class: bool = False,
     ) -> Decision:
-        """Append a decision.
-
-        Parameters
-        ----------
-        row : int
-            Row of the review set.
-        action : {"keep", "relabel", "exclude", "skip", "unsure"}
-            What is decided. To relabel with the given label is to keep it.
-        reviewer : str
-            Who decides.
-        based_on : int
-            The version of the row the reviewer saw, as `version` returned it.
-        label : str or None, default=None
-            The new label; only for "relabel".
-        note : str, default=""
-            What the reviewer has to say about it.
-        new_class : bool, default=False
-            Whether `label` may be a class that the review set does not have.
-
-        Returns
-        -------
-        decision : Decision
-            The entry. The same decision sent twice by one reviewer is entered once.
-
-        Raises
-        ------
-        DecisionConflictError
-            If the row has a newer version.
-        """
+        """Append a decision."""
         check_choice(action, "action", "DecisionStore.record", choices=ACTIONS)
         if row not in self._given:
             raise InvalidInputError(f"Row {row!r} is not in the review set.")
@@ -416,25 +282,7 @@ class DecisionStore:
             raise DecisionConflictError(row, latest, _in_force(db, row))
 
     def undo(self, decision_id: int, *, reviewer: str) -> Decision:
-        """Take back a decision that is in force.
-
-        Parameters
-        ----------
-        decision_id : int
-            Number of the entry.
-        reviewer : str
-            Who takes it back; only who made it may.
-
-        Returns
-        -------
-        decision : Decision
-            The entry of the undo. The decision before it, if any, is in force again.
-
-        Raises
-        ------
-        DecisionConflictError
-            If the row was decided anew since.
-        """
+        """Take back a decision that is in force."""
         with self._database.transaction() as db:
             found = _select(db, "decisions WHERE id = ? AND action <> 'undo'", (decision_id,))
             if not found or found[0].reviewer != reviewer:

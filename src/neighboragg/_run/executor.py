@@ -27,10 +27,7 @@ MORE_MEMORY = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one item: a value, or what the error said that stopped it.
-
-    Not the error itself, which another process may be unable to send, or this one to read: it would wait for it.
-    """
+    """What came of one item: a value, or what the error said that stopped it."""
 
     item: Any
     value: Any = None
@@ -190,29 +187,7 @@ TRIM = "MALLOC_TRIM_THRESHOLD_"
 
 @contextmanager
 def connect(cluster: str | None, *, n_workers: int | None = None, memory: str = "auto") -> Iterator[Any]:
-    """A Dask client for the time of a block.
-
-    Parameters
-    ----------
-    cluster : str or None
-        "local" starts processes on this machine, one thread each, and stops them at the end; an address such as
-        ``tcp://host:8786`` is that of a running scheduler. None stands for no cluster.
-    n_workers : int, default=None
-        Processes of a local cluster; None starts one for each core.
-    memory : str, default="auto"
-        Memory of each of them, such as ``"4 GB"``; "auto" shares the machine's.
-
-    Yields
-    ------
-    client : dask.distributed.Client or None
-
-    Examples
-    --------
-    >>> from neighboragg._run import connect
-    >>> with connect(None) as client:
-    ...     print(client)
-    None
-    """
+    """A Dask client for the time of a block."""
     if cluster is None:
         yield None
         return
@@ -253,8 +228,5 @@ def connect(cluster: str | None, *, n_workers: int | None = None, memory: str = 
 
 
 def _without_trimming(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Variables that Dask sets for workers, without the one that returns every freed page to the system at once.
-
-    The pages are asked for again by the next block of a search, which costs NumPy's search up to half its CPU time.
-    """
+    """Variables that Dask sets for workers, without the one that returns every freed page to the system at once."""
     return {name: value for name, value in environment.items() if name != TRIM}

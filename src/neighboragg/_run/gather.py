@@ -111,38 +111,7 @@ def take_rows(
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> Any:
-    """Read some rows of Parquet files of any size.
-
-    Parameters
-    ----------
-    source : path-like, str or list of these
-        As in :func:`score`.
-    rows : int or array-like of int
-        How many to draw at random, all if there are no more; or their numbers in all files together, counted from 0,
-        each of which is taken once.
-    columns : sequence of str, default=None
-        None takes all.
-    client, part_rows, n_jobs
-        As in :func:`score`.
-    random_state : int, default=0
-        Draws the rows.
-
-    Returns
-    -------
-    frame : pandas.DataFrame
-        In the order of the files, with the numbers of the rows as its index.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import pandas as pd
-    >>> from neighboragg._run import take_rows
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pd.DataFrame({"x": range(0, 100, 10)}).to_parquet(pathlib.Path(folder) / "rows.parquet")
-    ...     frame = take_rows(folder, [7, 2])
-    >>> frame["x"].to_dict()
-    {2: 20, 7: 70}
-    """
+    """Read some rows of Parquet files of any size."""
     check_integer(part_rows, "part_rows", "take_rows", minimum=1)
     files = find_files(source)
     wanted = _wanted(rows, sum(file.rows for file in files), random_state)

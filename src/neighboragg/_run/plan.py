@@ -25,21 +25,7 @@ PLAN_KEY = b"neighboragg.plan"
 
 @dataclass(frozen=True)
 class Plan:
-    """All that the results depend on; what is in a folder belongs to a run if their plans are the same.
-
-    Parameters
-    ----------
-    task : str
-        What is done, such as "score".
-    version : str
-        Of neighboragg.
-    model : str
-        Fingerprint of the model.
-    settings : mapping
-        Whatever else changes what is written.
-    files : sequence of InputFile
-    parts : sequence of Part
-    """
+    """All that the results depend on; what is in a folder belongs to a run if their plans are the same."""
 
     task: str
     version: str
@@ -71,22 +57,14 @@ class Plan:
 
 
 class OutputFolder:
-    """Where a run writes.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """Where a run writes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs out as long as the block runs; the system lets go if the process dies.
-
-        A folder in which nothing is left goes as well.
-        """
+        """Keep other runs out as long as the block runs; the system lets go if the process dies."""
         if self.path.exists() and not self.path.is_dir():
             raise InvalidInputError(f"The output {self.path} is a file.\nHint: name a folder.")
         self.path.mkdir(parents=True, exist_ok=True)

@@ -104,13 +104,7 @@ SHOWN_FAILURES = 5
 
 
 class PartsFailedError(NeighborAggError):
-    """Some parts of a run could not be done; the others are written.
-
-    Attributes
-    ----------
-    failed : dict of str to str
-        For each part, by file and rows, what stopped it.
-    """
+    """Some parts of a run could not be done; the others are written."""
 
     def __init__(self, failed: Mapping[str, str], n_parts: int, folder: Path) -> None:
         self.failed = dict(failed)
@@ -125,19 +119,7 @@ class PartsFailedError(NeighborAggError):
 
 @dataclass(frozen=True)
 class Written:
-    """What a run has written.
-
-    Parameters
-    ----------
-    path : Path
-        The output: a folder of Parquet files, or a single one.
-    files : list of Path
-        Files with the results, in the order of the rows.
-    n_rows : int
-    n_parts : int
-    n_kept : int
-        Parts that an earlier run had written already.
-    """
+    """What a run has written."""
 
     path: Path
     files: list[Path]
@@ -179,24 +161,7 @@ def run_parts(
     executor: Executor,
     stage: str,
 ) -> Written:
-    """Do the parts of a plan that are not in the output yet.
-
-    Parameters
-    ----------
-    make_work : callable
-        Takes the folder, once it is taken for this run, and returns the work: a callable that takes a part and returns
-        an Arrow table with a row for each of its rows.
-    plan : Plan
-    output : Path
-        A folder; or a file with the suffix of Parquet, for which parts are collected in a folder beside it.
-    executor : Executor
-    stage : str
-        What progress calls it.
-
-    Returns
-    -------
-    written : Written
-    """
+    """Do the parts of a plan that are not in the output yet."""
     output = output.resolve()  # workers are elsewhere
     single = output.suffix.lower() in (".parquet", ".pq") and not output.is_dir()
     folder = OutputFolder(output.with_name(f"{output.name}.parts") if single else output)

@@ -231,45 +231,7 @@ _REMEDY = "pass the estimator again instead of loading it"
 
 
 def dump_estimator(estimator: Any) -> NDArray[np.uint8]:
-    """Return an estimator as bytes, ready to be part of a record.
-
-    Parameters
-    ----------
-    estimator : object
-        Fitted estimator, of scikit-learn or of a library that follows it.
-
-    Returns
-    -------
-    data : ndarray of shape (n_bytes,), dtype=uint8
-        What :func:`load_estimator` takes.
-
-    Raises
-    ------
-    InvalidParameterError
-        If skops cannot save it, or cannot load what it saved.
-    MissingExtraError
-        If skops is not installed.
-
-    See Also
-    --------
-    load_estimator : The inverse.
-
-    Notes
-    -----
-    The bytes are loaded once as a trial, so that what is saved can be restored.
-
-    References
-    ----------
-    .. [1] skops: secure persistence, https://skops.readthedocs.io
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from neighboragg._store import dump_estimator
-    >>> data = dump_estimator(LogisticRegression().fit([[0.0], [1.0]], [0, 1]))
-    >>> data.dtype, data.ndim
-    (dtype('uint8'), 1)
-    """
+    """Return an estimator as bytes, ready to be part of a record."""
     io = _skops("Saving an estimator")
     name = f"{type(estimator).__module__}.{type(estimator).__qualname__}"
     try:
@@ -287,52 +249,7 @@ def dump_estimator(estimator: Any) -> NDArray[np.uint8]:
 
 
 def load_estimator(data: NDArray[np.uint8], *, trusted: Sequence[str] = ()) -> Any:
-    """Return the estimator that :func:`dump_estimator` saved.
-
-    Parameters
-    ----------
-    data : ndarray of shape (n_bytes,), dtype=uint8
-        Bytes of the saved estimator.
-    trusted : sequence of str, default=()
-        Full names of types and functions that may be loaded, beside those skops trusts itself and
-        :data:`TRUSTED_TYPES`. "xgboost", "lightgbm" and "catboost" stand for the estimators of these libraries.
-
-    Returns
-    -------
-    estimator : object
-        The estimator.
-
-    Raises
-    ------
-    UntrustedTypeError
-        If the estimator contains other types; the message lists them, and none of their code has run.
-    FileFormatError
-        If the bytes are damaged, or the estimator does not fit the installed libraries.
-    MissingExtraError
-        If skops is not installed.
-
-    See Also
-    --------
-    dump_estimator : The inverse.
-
-    Notes
-    -----
-    Nothing is unpickled. Trees and neighbor indexes of scikit-learn keep raw positions that compiled
-    code follows without looking; skops leaves it to its user to trust them. Here they are always
-    loaded, and then looked at: node arrays of decision trees must be trees, within their own bounds
-    and those of the estimator around them, and k-d and ball trees are built anew from their rows.
-    This finds damage and plain forgeries. It is no sandbox: load files of unknown origin in a process
-    you can afford to lose.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from neighboragg._store import dump_estimator, load_estimator
-    >>> classifier = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
-    >>> loaded = load_estimator(dump_estimator(classifier))
-    >>> round(float(loaded.predict_proba([[1.0]])[0, 1]), 4)
-    0.5554
-    """
+    """Return the estimator that :func:`dump_estimator` saved."""
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 1:
         raise InvalidParameterError(
             "The 'data' parameter of load_estimator must be a 1-D uint8 array, as dump_estimator returns it."

@@ -85,10 +85,7 @@ def write_file(
 def read_file(
     path: str | os.PathLike[str], *, mmap: bool = False
 ) -> tuple[dict[str, Any], Mapping[str, Array]]:
-    """Return the document and the arrays of a file, after every check that needs no knowledge of its content.
-
-    Arrays that are mapped are checked one by one, each when it is asked for.
-    """
+    """Return the document and the arrays of a file, after every check that needs no knowledge of its content."""
     path = Path(path)
     with path.open("rb") as file:
         header, entries = _read_entries(file, path)
@@ -329,10 +326,7 @@ _LAST_CODE_POINT = 0x10FFFF
 
 
 def write_text(array: Array) -> dict[str, Array] | None:
-    """Tensors for an array of strings, by the end of their name; None if some object is not a str.
-
-    Strings of one width become code points in a last axis; objects become UTF-8 bytes and their lengths.
-    """
+    """Tensors for an array of strings, by the end of their name; None if some object is not a str."""
     if array.dtype.kind == "U":
         # Strings of width 0 are all empty; width 1 says the same and is a type NumPy makes itself.
         width = max(1, array.dtype.itemsize // 4)

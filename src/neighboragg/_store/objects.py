@@ -137,12 +137,7 @@ def is_kind(cls: type) -> bool:
 
 
 class Stored:
-    """Part of a saved model.
-
-    Every class of neighboragg that derives from it can be written to a file and is made again by
-    :func:`neighboragg.load`, attribute by attribute, without a call of its constructor. Classes of other packages
-    are unknown there, and so cannot be saved.
-    """
+    """Part of a saved model."""
 
     def _saved_state(self) -> dict[str, Any]:
         """Attributes to save; override it to leave out what cannot be stored, or need not be."""
@@ -165,10 +160,7 @@ class Stored:
 
 
 class Deferred(Stored):
-    """A large part of a saved model: from a file that is mapped it is made, and checked, when it is first used.
-
-    Until then it has no attribute but the function that makes it.
-    """
+    """A large part of a saved model: from a file that is mapped it is made, and checked, when it is first used."""
 
     @classmethod
     def _made_by(cls, make: Callable[[], Self]) -> Self:

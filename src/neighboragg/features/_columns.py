@@ -31,10 +31,7 @@ def is_texts(X: Any) -> bool:
 
 
 def column_kind(column: Array) -> str:
-    """Kind of a column that :func:`read_columns` gives: "number", "category" or "text".
-
-    Texts hardly ever repeat, and most have several words; categories are few and short.
-    """
+    """Kind of a column that :func:`read_columns` gives: "number", "category" or "text"."""
     if column.dtype.kind == "f":
         return "number"
     values = [value for value in column.tolist() if value]
@@ -113,48 +110,13 @@ TERMS: tuple[dict[str, Any], ...] = (
 
 
 class TextVectors(Savable, TransformerMixin, BaseEstimator):
-    """Latent semantic vectors of texts, of unit length.
-
-    Parameters
-    ----------
-    n_components : int, default=100
-        Length of the vectors, if there are as many terms and texts.
-
-    Attributes
-    ----------
-    terms_ : list of TfidfVectorizer
-        Words and pairs of words; two to four characters within words. Terms of a single text do not count.
-    svd_ : TruncatedSVD or None
-        From terms to vectors; None if no two texts have a term in common, and there are no vectors.
-
-    Notes
-    -----
-    Results are a function of the texts alone. A text without known terms becomes the zero vector.
-
-    Examples
-    --------
-    >>> from neighboragg.features import TextVectors
-    >>> texts = ["How far is the moon?", "How far is Mars?", "Who wrote Faust?", "Who wrote Emma?"]
-    >>> vectors = TextVectors().fit_transform(texts)
-    >>> bool(vectors[0] @ vectors[1] > 0.5 > vectors[0] @ vectors[2])
-    True
-    """
+    """Latent semantic vectors of texts, of unit length."""
 
     def __init__(self, *, n_components: int = N_COMPONENTS) -> None:
         self.n_components = n_components
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the terms and how they go together.
-
-        Parameters
-        ----------
-        X : sequence of str
-        y : ignored
-
-        Returns
-        -------
-        self : TextVectors
-        """
+        """Learn the terms and how they go together."""
         texts = list(X)
         self.terms_ = [
             vectorizer for settings in TERMS if (vectorizer := _fitted(settings, texts)) is not None
@@ -167,29 +129,11 @@ class TextVectors(Savable, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Vectors of texts.
-
-        Parameters
-        ----------
-        X : sequence of str
-
-        Returns
-        -------
-        vectors : ndarray of shape (n, n_components)
-        """
+        """Vectors of texts."""
         return self.vectors_of(self.terms(X))
 
     def terms(self, X: Any) -> Any:
-        """Weights (TF-IDF) of all terms.
-
-        Parameters
-        ----------
-        X : sequence of str
-
-        Returns
-        -------
-        terms : sparse array of shape (n, n_terms)
-        """
+        """Weights (TF-IDF) of all terms."""
         check_is_fitted(self, "terms_")
         texts = list(X)
         if not self.terms_:
@@ -197,16 +141,7 @@ class TextVectors(Savable, TransformerMixin, BaseEstimator):
         return sparse.csr_array(sparse.hstack([vectorizer.transform(texts) for vectorizer in self.terms_]))
 
     def vectors_of(self, terms: Any) -> FloatArray:
-        """Vectors of texts given by their terms.
-
-        Parameters
-        ----------
-        terms : sparse array of shape (n, n_terms)
-
-        Returns
-        -------
-        vectors : ndarray of shape (n, n_components)
-        """
+        """Vectors of texts given by their terms."""
         if self.svd_ is None:
             return np.empty((terms.shape[0], 0))
         vectors: Array = self.svd_.transform(terms)

@@ -34,48 +34,14 @@ from neighboragg.features._vector_cache import VectorCache
 
 @dataclass(frozen=True)
 class Encoder:
-    """A callable that turns a list of texts or pictures into vectors.
-
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    function : callable
-        Takes a list and returns an array of shape (n, d).
-    identity : str or None
-        What its vectors are kept under; None if nobody can tell whether it is the same in another run, so that
-        nothing is kept.
-
-    See Also
-    --------
-    find_encoder : Make one from what a user passes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg.features import Encoder
-    >>> lengths = Encoder("lengths", lambda texts: np.array([[len(text)] for text in texts]), None)
-    >>> lengths.vectors_of(["a", "bcd"], ["the first", "the second"]).tolist()
-    [[1.0], [3.0]]
-    """
+    """A callable that turns a list of texts or pictures into vectors."""
 
     name: str
     function: Callable[[list[Any]], Any]
     identity: str | None
 
     def vectors_of(self, items: Sequence[Any], names: Sequence[str]) -> FloatArray:
-        """Vectors of a batch, checked.
-
-        Parameters
-        ----------
-        items : sequence of str or PIL.Image.Image
-        names : sequence of str
-            What messages call the items.
-
-        Returns
-        -------
-        vectors : ndarray of float32 or float64 of shape (n, d)
-        """
+        """Vectors of a batch, checked."""
         n = len(items)
         try:
             given = as_plain(self.function(list(items)), "the output", self.name)
@@ -103,27 +69,7 @@ class Encoder:
 
 
 def find_encoder(encoder: Any) -> Encoder:
-    """The encoder that a name or a callable stands for.
-
-    Parameters
-    ----------
-    encoder : str, callable or Encoder
-        A name is written ``package.module:callable``.
-
-    Returns
-    -------
-    encoder : Encoder
-        Its identity is made of its name, the version of its package, a digest of the source file that defines it, and
-        its attribute `version`, if it has one. What it reads besides, such as weights in a file, is not seen: give it
-        an attribute `version` that changes with them. A callable that is no function of a module, such as a lambda or
-        a bound method, has an identity only if it has a `version`.
-
-    Examples
-    --------
-    >>> from neighboragg.features import find_encoder
-    >>> find_encoder("numpy:asarray").name
-    'numpy:asarray'
-    """
+    """The encoder that a name or a callable stands for."""
     if isinstance(encoder, Encoder):
         return encoder
     if isinstance(encoder, str):
@@ -221,18 +167,7 @@ Cache = str | os.PathLike[str] | VectorCache | bool
 
 @dataclass(frozen=True)
 class Encoded:
-    """Vectors of those pictures that could be read.
-
-    Parameters
-    ----------
-    vectors : ndarray of shape (n_read, d)
-    rows : ndarray of int of shape (n_read,)
-        Position of each among all pictures.
-    problems : mapping of int to str
-        Why each of the others could not be read, by position.
-    n_opened : int
-        Pictures that were opened; the vectors of the others came from the cache, or from a copy.
-    """
+    """Vectors of those pictures that could be read."""
 
     vectors: FloatArray
     rows: IntArray
@@ -249,37 +184,7 @@ def encode_images(
     batch_size: int = BATCH_SIZE,
     skip_unreadable: bool = False,
 ) -> Encoded:
-    """Turn pictures into vectors.
-
-    Parameters
-    ----------
-    pictures : sequence of path-like, PIL.Image.Image or ndarray
-        As for :func:`open_picture`.
-    encoder : callable or str, default=None
-        Takes a list of PIL images in RGB and returns an array of shape (n, d); a str names one, as for
-        :func:`find_encoder`. None takes the built-in :func:`describe_pictures`, which is weak.
-    root : path-like, default=None
-        Folder that relative paths belong to.
-    cache : bool, path-like or VectorCache, default=False
-        Where to keep vectors, by the bytes of the files and the identity of the encoder; True takes the usual folder
-        of :class:`VectorCache`.
-    batch_size : int, default=64
-        Pictures that the encoder gets at once, at most.
-    skip_unreadable : bool, default=False
-        Go on without pictures that cannot be read, and name them in the result; otherwise they raise.
-
-    Returns
-    -------
-    encoded : Encoded
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg.features import encode_images
-    >>> pictures = np.random.default_rng(0).uniform(size=(3, 8, 8))
-    >>> encode_images(pictures, lambda images: [[image.width, image.height] for image in images]).vectors.tolist()
-    [[8.0, 8.0], [8.0, 8.0], [8.0, 8.0]]
-    """
+    """Turn pictures into vectors."""
     if isinstance(pictures, str | os.PathLike):
         raise InvalidInputError("encode_images needs a list of pictures. Got a single path.\nHint: [path].")
     version = pillow_version()
@@ -307,28 +212,7 @@ def encode_images(
 def encode_texts(
     texts: Sequence[str], encoder: Any, *, cache: Cache = False, batch_size: int = BATCH_SIZE
 ) -> FloatArray:
-    """Turn texts into vectors.
-
-    Parameters
-    ----------
-    texts : sequence of str
-    encoder : callable or str
-        Takes a list of str and returns an array of shape (n, d); a str names one, as for :func:`find_encoder`.
-    cache : bool, path-like or VectorCache, default=False
-        As for :func:`encode_images`, by the texts.
-    batch_size : int, default=64
-        Texts that the encoder gets at once, at most.
-
-    Returns
-    -------
-    vectors : ndarray of shape (n, d)
-
-    Examples
-    --------
-    >>> from neighboragg.features import encode_texts
-    >>> encode_texts(["one", "three"], lambda texts: [[len(text)] for text in texts]).tolist()
-    [[3.0], [5.0]]
-    """
+    """Turn texts into vectors."""
     if isinstance(texts, str):
         raise InvalidInputError("encode_texts needs a list of texts. Got a single one.\nHint: [text].")
     items = list(texts)

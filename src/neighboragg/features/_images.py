@@ -30,28 +30,7 @@ def is_picture(value: Any) -> bool:
 
 
 def open_picture(source: Any, root: str | os.PathLike[str] | None = None) -> Any:
-    """Open a picture.
-
-    Parameters
-    ----------
-    source : path-like, PIL.Image.Image or ndarray of shape (height, width) or (height, width, 3 or 4)
-        Arrays hold bytes (uint8), or fractions between 0 and 1.
-    root : path-like, default=None
-        Folder that a relative path belongs to.
-
-    Returns
-    -------
-    picture : PIL.Image.Image
-        In mode RGB, upright (as its EXIF data says), on white where it is transparent. Of an animation, the first
-        picture; of 16 bits, the upper eight.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg.features import open_picture
-    >>> open_picture(np.full((4, 6), 128, dtype=np.uint8)).getpixel((0, 0))
-    (128, 128, 128)
-    """
+    """Open a picture."""
     return decode_picture(content_of(source, root)[1])
 
 
@@ -125,31 +104,7 @@ FAINT = 0.1
 
 
 def describe_pictures(pictures: Sequence[Any]) -> FloatArray:
-    """Describe pictures by directions of edges, colors and a coarse copy; no network, nothing learned.
-
-    It tells garments, digits or scenes apart by outline and color, and knows nothing of what they show. An encoder
-    that was trained on pictures usually sees more.
-
-    Parameters
-    ----------
-    pictures : sequence of PIL.Image.Image
-        In mode RGB, as :func:`open_picture` gives them.
-
-    Returns
-    -------
-    vectors : ndarray of float32 of shape (n, 580)
-        Each of the three parts has about unit length: 324 numbers of histograms of gradients in 32 × 32 pixels (4 × 4
-        cells, 9 directions, normalized in blocks of 2 × 2), 64 of a joint histogram of colors, 192 of a copy of 8 × 8
-        pixels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg.features import describe_pictures, open_picture
-    >>> white, black = (open_picture(np.full((9, 9), gray, dtype=np.uint8)) for gray in (255, 0))
-    >>> describe_pictures([white, black]).shape
-    (2, 580)
-    """
+    """Describe pictures by directions of edges, colors and a coarse copy; no network, nothing learned."""
     if not len(pictures):
         return np.empty((0, (CELLS - 1) ** 2 * 4 * DIRECTIONS + LEVELS**3 + 3 * COARSE_SIDE**2), np.float32)
     pixels = _pixels(pictures, SIDE)

@@ -14,41 +14,13 @@ MOST_CATEGORIES = 100
 
 
 def to_matrix(frame: Any) -> FloatArray:
-    """Numbers, then what marks their gaps, and one column for each category.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Columns to use, as :func:`prepared_frame` gives them.
-
-    Returns
-    -------
-    X : ndarray of shape (n, n_features)
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from neighboragg._data import to_matrix
-    >>> to_matrix(pd.DataFrame({"size": [1.0, None, 3.0], "color": ["red", "blue", "red"]}))
-    array([[1., 0., 0., 1.],
-           [2., 1., 1., 0.],
-           [3., 0., 0., 1.]])
-    """
+    """Numbers, then what marks their gaps, and one column for each category."""
     blocks = [column_block(frame[name]) for name in frame.columns]
     return np.hstack(blocks) if blocks else np.empty((len(frame), 0))
 
 
 def column_block(column: Any) -> FloatArray:
-    """Columns of the matrix that one column becomes; none if it holds no value.
-
-    Parameters
-    ----------
-    column : pandas.Series
-
-    Returns
-    -------
-    block : ndarray of shape (n, k)
-    """
+    """Columns of the matrix that one column becomes; none if it holds no value."""
     pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
     if pandas.api.types.is_datetime64_any_dtype(column):
         column = column.astype("int64").where(column.notna())
@@ -81,27 +53,7 @@ TIMES_WRONG, LEAST_WRONG = 4, 5
 
 
 def leaking_columns(frame: Any, labels: Array, *, random_state: int = 0) -> dict[str, str]:
-    """Columns which alone predict the label almost perfectly while all others together do not.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Numbers, categories (as text) and dates.
-    labels : ndarray of shape (n,)
-    random_state : int, default=0
-
-    Returns
-    -------
-    leaks : dict of str to str
-        Why, by the name of the column.
-
-    Notes
-    -----
-    Each column alone is cross-validated: the majority label of each of its values, and for numbers a small tree as
-    well. Those that remove at least 95% of the errors of guessing the most frequent class are candidates. Each is
-    then compared, row by row, with extra-trees on all columns that are no candidates: it leaks if those are wrong
-    in at least 5 rows, and at least four times as often. On more than 5,000 rows a random sample is looked at.
-    """
+    """Columns which alone predict the label almost perfectly while all others together do not."""
     codes = np.unique(labels, return_inverse=True)[1].astype(np.intp)
     rows = np.arange(len(codes))
     if len(rows) > LARGEST_SAMPLE:

@@ -51,53 +51,13 @@ class Columns(NamedTuple):
 
 
 class TamedScores(Savable, TransformerMixin, BaseEstimator):
-    """Normal scores of training quantiles, so that no outlier or skewed column rules the distances.
-
-    Parameters
-    ----------
-    standardize : bool, default=True
-        Give every numeric column standard deviation 1; otherwise keep the scale it came with.
-
-    Attributes
-    ----------
-    quantiles_ : ndarray of shape (256, n_features)
-        Training quantiles of each column.
-    is_binary_ : ndarray of bool of shape (n_features,)
-        Columns with two values or fewer; they become 0 and `binary_weight_`.
-
-    Notes
-    -----
-    A numeric column becomes Φ⁻¹(rank among the training rows), clipped at ±3, times its own standard deviation.
-    Ties share their middle rank. A two-valued column becomes 0/1 times the mean standard deviation of the
-    numeric columns, so that a rare value is not blown up. A missing value becomes 0, the median.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg.features import TamedScores
-    >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [1e6, 1.0]])
-    >>> TamedScores().fit_transform(X).round(1)
-    array([[-3. ,  0. ],
-           [-0.4,  1. ],
-           [ 0.4,  0. ],
-           [ 3. ,  1. ]])
-    """
+    """Normal scores of training quantiles, so that no outlier or skewed column rules the distances."""
 
     def __init__(self, *, standardize: bool = True) -> None:
         self.standardize = standardize
 
     def fit(self, X: Array, y: Any = None) -> Self:
-        """Learn the quantiles of each column.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self : TamedScores
-        """
+        """Learn the quantiles of each column."""
         X = np.asarray(X, dtype=np.float64)
         n_features = X.shape[1]
         sample = X
@@ -123,30 +83,12 @@ class TamedScores(Savable, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Array) -> FloatArray:
-        """Turn each value into its tamed score.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-
-        Returns
-        -------
-        scores : ndarray of shape (n, n_features)
-        """
+        """Turn each value into its tamed score."""
         check_fitted(self, "n_features_in_")
         return self.scores_of(np.asarray(X, dtype=np.float64))
 
     def scores_of(self, X: FloatArray) -> FloatArray:
-        """What :meth:`transform` gives, as an array and without the detour by which scikit-learn makes frames of it.
-
-        Parameters
-        ----------
-        X : ndarray of float64 of shape (n, n_features)
-
-        Returns
-        -------
-        scores : ndarray of shape (n, n_features)
-        """
+        """What :meth:`transform` gives, as an array and without the detour by which scikit-learn makes frames of it."""
         binary, numeric, steps, segments = self._columns
         if not len(binary):
             scores = _tamed(X, steps, segments) * self.weight_
@@ -194,10 +136,7 @@ def _tamed(X: FloatArray, steps: FloatArray, segments: Segments | None) -> Float
 
 
 def _middle_ranks(X: FloatArray, steps: FloatArray, segments: Segments | None) -> FloatArray:
-    """Where values stand among the ascending quantiles of their column, from 0 to 1; NaN for NaN.
-
-    Interpolating from both ends gives tied quantiles their first and last rank; they get the middle.
-    """
+    """Where values stand among the ascending quantiles of their column, from 0 to 1; NaN for NaN."""
     both = X[:, None] * SIGNS
     # Few rows all at once, as most of the time is in the calls; many column by column.
     if segments is not None and len(X) <= FEW_ROWS:

@@ -31,23 +31,7 @@ KEEP_HINT = "name columns to use all the same (--keep), or judge by embeddings (
 
 @dataclass(frozen=True)
 class ColumnRole:
-    """How a column of a table is used.
-
-    Parameters
-    ----------
-    name : str
-    use : {"number", "category", "text", "date", "ignored", "suspicious"}
-        What it is used as. An ignored column says nothing about classes; a suspicious one says too much: it gives
-        the label away, and is left out unless it is asked for.
-    reason : str, default=""
-        Why it is ignored or suspicious.
-
-    Examples
-    --------
-    >>> from neighboragg._data import ColumnRole
-    >>> ColumnRole("customer", "ignored", "every value occurs once").used
-    False
-    """
+    """How a column of a table is used."""
 
     name: str
     use: str
@@ -68,43 +52,7 @@ def column_roles(
     keep: Sequence[str] = (),
     random_state: int = 0,
 ) -> tuple[ColumnRole, ...]:
-    """Say what each column is to be used for.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        All columns beside the label.
-    labels : ndarray of shape (n,)
-    columns : sequence of str, default=None
-        Use these and no others, whatever they look like.
-    exclude : sequence of str, default=()
-        Do not use these.
-    keep : sequence of str, default=()
-        Use these though they look like an identifier, or give the label away.
-    random_state : int, default=0
-        Seeds the models that look for columns which give the label away.
-
-    Returns
-    -------
-    roles : tuple of ColumnRole
-        One for each column, in order.
-
-    Notes
-    -----
-    *Identifiers:* values that never repeat, of one word each; hashes; whole numbers that never repeat and are
-    counted up, fill a range, or are called ``id`` or the like. *Suspicious:* see :func:`leaking_columns`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from neighboragg._data import column_roles
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 200)
-    >>> frame = pd.DataFrame({"row": np.arange(200), "size": rng.normal(size=200) + y, "code": np.array(["n", "p"])[y]})
-    >>> [role.use for role in column_roles(frame, y)]
-    ['ignored', 'number', 'suspicious']
-    """
+    """Say what each column is to be used for."""
     names = list(frame.columns)
     for option, given in (("columns", columns or ()), ("exclude", exclude), ("keep", keep)):
         if isinstance(given, str):
@@ -137,17 +85,7 @@ def column_roles(
 
 
 def prepared_frame(frame: Any, roles: Sequence[ColumnRole]) -> Any:
-    """The used columns, dates as dates and all that is not a number as text.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    roles : sequence of ColumnRole
-
-    Returns
-    -------
-    frame : pandas.DataFrame
-    """
+    """The used columns, dates as dates and all that is not a number as text."""
     pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
     prepared = {}
     for role in roles:
@@ -166,16 +104,7 @@ def prepared_frame(frame: Any, roles: Sequence[ColumnRole]) -> Any:
 
 
 def describe_roles(roles: Sequence[ColumnRole]) -> str:
-    """Lines that say which columns are used and which are not, and why.
-
-    Parameters
-    ----------
-    roles : sequence of ColumnRole
-
-    Returns
-    -------
-    text : str
-    """
+    """Lines that say which columns are used and which are not, and why."""
     lines = []
     for use, plural in (
         ("number", "numbers"),
@@ -199,14 +128,7 @@ def describe_roles(roles: Sequence[ColumnRole]) -> str:
 
 
 def check_usable(roles: Sequence[ColumnRole], *, hint: str = KEEP_HINT) -> None:
-    """Raise if no column is used, and say why not.
-
-    Parameters
-    ----------
-    roles : sequence of ColumnRole
-    hint : str, default=name columns to use all the same
-        What to do about it.
-    """
+    """Raise if no column is used, and say why not."""
     if not any(role.used for role in roles):
         why = "\n".join(f"  {role.name}: {role.reason}" for role in roles) or "  there is no other column"
         raise InvalidInputError(f"There is no usable column beside the label:\n{why}\nHint: {hint}")

@@ -31,50 +31,14 @@ _T = TypeVar("_T")
 
 
 class VectorCache:
-    """Vectors on disk in one SQLite file, by the digest of a content and the identity of an encoder.
-
-    Every vector has a digest of its own; one that does not fit, and a file that SQLite cannot read, count as absent and
-    are made again. Several programs may use it at the same time.
-
-    Parameters
-    ----------
-    folder : path-like, default=None
-        None takes ``vectors`` in the folder that the environment variable ``NEIGHBORAGG_HOME`` names, else in
-        ``~/.cache/neighboragg``.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from neighboragg.features import VectorCache
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     cache = VectorCache(folder)
-    ...     cache.put("my encoder 1", {b"digest": np.array([1.0, 2.0])})
-    ...     cache.get("my encoder 1", [b"digest", b"other"])
-    {b'digest': array([1., 2.])}
-    """
+    """Vectors on disk in one SQLite file, by the digest of a content and the identity of an encoder."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         home = os.environ.get(HOME) or Path("~", ".cache", "neighboragg")
         self.path = Path(Path(home) / "vectors" if folder is None else folder).expanduser() / FILE
 
     def get(self, encoder: str, contents: Sequence[bytes]) -> dict[bytes, FloatArray]:
-        """The vectors that are there, by content.
-
-        Parameters
-        ----------
-        encoder : str
-        contents : sequence of bytes
-
-        Returns
-        -------
-        vectors : dict of bytes to ndarray of shape (d,)
-        """
+        """The vectors that are there, by content."""
         if not self.path.exists():
             return {}
 
@@ -98,13 +62,7 @@ class VectorCache:
         return found
 
     def put(self, encoder: str, vectors: Mapping[bytes, FloatArray]) -> None:
-        """Keep vectors; those that are there already are replaced.
-
-        Parameters
-        ----------
-        encoder : str
-        vectors : mapping of bytes to ndarray of shape (d,)
-        """
+        """Keep vectors; those that are there already are replaced."""
         rows = []
         for content, vector in vectors.items():
             kind = "f4" if vector.dtype == np.float32 else "f8"
@@ -117,12 +75,7 @@ class VectorCache:
         )
 
     def forget(self, encoder: str) -> None:
-        """Drop all vectors of an encoder.
-
-        Parameters
-        ----------
-        encoder : str
-        """
+        """Drop all vectors of an encoder."""
         if self.path.exists():
             self._run(
                 lambda connection: connection.execute("DELETE FROM vectors WHERE encoder = ?", [encoder])

@@ -21,17 +21,7 @@ MOST_ROWS = 10_000
 
 
 class EmbeddedFeatures(Stored):
-    """Views of a network as vectors of moderate length, side by side.
-
-    Attributes
-    ----------
-    widths : dict of str to int
-        Number of values that the network gives for each view.
-    directions : dict of str to tuple of ndarray
-        Mean and main directions of each view that is reduced.
-    views : dict of str to int
-        Number of features of each view.
-    """
+    """Views of a network as vectors of moderate length, side by side."""
 
     def fit(self, views: Mapping[str, FloatArray]) -> Self:
         """Learn the main directions of all views but the first."""
@@ -65,19 +55,7 @@ def _main_directions(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 class Vectorizer(Stored):
-    """How rows become vectors: what the `features` parameter of an estimator stands for.
-
-    Parameters
-    ----------
-    features : "auto", "passthrough", transformer, callable, or mapping of names to these
-        With a mapping each row has several vectors, side by side in one array. If rows themselves are a mapping of
-        names to views, each view is turned into vectors by what it stands for there, or by the same for all.
-
-    Attributes
-    ----------
-    views : dict of str to int or None
-        Number of columns of each view, where there are several.
-    """
+    """How rows become vectors: what the `features` parameter of an estimator stands for."""
 
     def __init__(self, features: Any) -> None:
         self.kind, self.transformer, self.function = _resolve_features(features)

@@ -4,7 +4,7 @@ from neighboragg._core.packages import publish as _publish
 from neighboragg.labels._audit import audit as audit
 from neighboragg.labels._detector import MislabelDetector as MislabelDetector
 from neighboragg.labels._detector import find_mislabeled as find_mislabeled
-from neighboragg.labels._large import audit_files as audit_files
+from neighboragg.labels._large import audit_files
 from neighboragg.labels._outputs import Audit as Audit
 from neighboragg.labels._outputs import AuditFiles as AuditFiles
 from neighboragg.labels._outputs import check_not_input as check_not_input
@@ -16,6 +16,6 @@ from neighboragg.labels._review_set import checked_line as checked_line
 from neighboragg.labels._review_set import load_review_set as load_review_set
 from neighboragg.labels._rules import FDR, Budget, Estimated, FalseAlarms
 
-__all__ = ["FDR", "Budget", "Estimated", "FalseAlarms"]
+__all__ = ["FDR", "Budget", "Estimated", "FalseAlarms", "audit_files"]
 
 _publish(globals())

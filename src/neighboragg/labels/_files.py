@@ -103,69 +103,7 @@ def find_mislabeled(
     progress: Listener | None = None,
     **settings: Any,
 ) -> Written:
-    """Find wrong labels in Parquet files of any size.
-
-    Parameters
-    ----------
-    source : path-like, str or list of these
-        As in :func:`score`.
-    output : path-like
-        As in :func:`score`.
-    label : str
-        Column of labels; held in memory.
-    columns : sequence of str, default=None
-        Columns to judge by; None takes all but the label and `keep`.
-    keep : sequence of str, default=()
-        Columns of the input to have in the output.
-    estimator : classifier with `predict_proba`, default=None
-        As in :class:`~neighboragg.MislabelDetector`.
-    flag : FlagRule, "estimated" or float, default="estimated"
-        What to flag. The threshold comes from the sample, so that a number of labels to flag cannot be asked for.
-    sample_rows : int, default=50000
-        Rows that the detector is fitted on, drawn at random, with some more of rare classes.
-    client, part_rows, batch_rows, n_jobs, progress
-        As in :func:`score`.
-    random_state : int, default=0
-        Draws the sample, and seeds the detector.
-    trusted : sequence of str, default=()
-        Types of a classifier of one's own, as in :func:`neighboragg.load`: every process loads the detector.
-    **settings : dict
-        Any other parameter of :class:`~neighboragg.MislabelDetector`.
-
-    Returns
-    -------
-    written : Written
-        Columns given, suggested, label_trust, score (low is suspicious) and flagged.
-
-    Notes
-    -----
-    A :class:`~neighboragg.MislabelDetector` is fitted on the sample. Rows of the sample are judged without
-    themselves, as ever; all others against the sample, which they are no part of. With no more rows than `sample_rows`
-    the result is that of :func:`neighboragg.find_mislabeled`. With more, every row is judged by fewer neighbors than it
-    would be in memory, and copies of a row that are not both in the sample can vouch for each other.
-
-    The results have the same bits in one process and on any cluster, for the same files in the same order; see
-    :func:`score` for what that rests on. The fitted detector is kept in the output folder, and a resumed run takes it
-    from there.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import pandas as pd
-    >>> from sklearn.datasets import load_wine
-    >>> from neighboragg.labels._files import find_mislabeled
-    >>> X, y = load_wine(return_X_y=True, as_frame=True)
-    >>> noisy = y.copy()
-    >>> noisy[::20] = (noisy[::20] + 1) % 3  # nine wrong labels
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     folder = pathlib.Path(folder)
-    ...     X.assign(cultivar=noisy).to_parquet(folder / "wine.parquet")
-    ...     written = find_mislabeled(folder / "wine.parquet", folder / "judged", label="cultivar")
-    ...     judged = pd.read_parquet(written.files)
-    >>> worst = judged["score"].nsmallest(9).index
-    >>> int((noisy != y)[worst].sum())
-    9
-    """
+    """Find wrong labels in Parquet files of any size."""
     for name, value in (("part_rows", part_rows), ("batch_rows", batch_rows), ("sample_rows", sample_rows)):
         check_integer(value, name, "find_mislabeled", minimum=1)
     asked = listed_names(columns, "columns", "find_mislabeled")

@@ -42,22 +42,7 @@ FEWEST_VALUES = 20
 
 @dataclass(frozen=True)
 class Finding:
-    """Something to look at, about one row or a group of rows.
-
-    Parameters
-    ----------
-    kind : str
-        "conflicting copies", "copies across the split" or "unlike all others".
-    rows : tuple of int
-        Rows of the table, counted from 0.
-    reason : str
-
-    Examples
-    --------
-    >>> from neighboragg.labels import Finding
-    >>> Finding("unlike all others", (7,), "5.0 times as far from its nearest row as most rows are").rows
-    (7,)
-    """
+    """Something to look at, about one row or a group of rows."""
 
     kind: str
     rows: tuple[int, ...]
@@ -65,10 +50,7 @@ class Finding:
 
 
 def row_keys(frame: Any, roles: Sequence[ColumnRole], matrix: Array | None) -> IntArray:
-    """A number for each row, the same for rows that hold the same.
-
-    Texts are compared without capitals and punctuation, numbers to six digits.
-    """
+    """A number for each row, the same for rows that hold the same."""
     if matrix is not None:
         raw = np.ascontiguousarray(_rounded(np.asarray(matrix, dtype=np.float64)))
         rows = raw.view(np.dtype((np.void, raw.dtype.itemsize * raw.shape[1]))).ravel()

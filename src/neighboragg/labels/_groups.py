@@ -32,21 +32,7 @@ class RowGroups:
 def group_rows(
     X: FloatArray, codes: IntArray, groups: IntArray | None, *, join_duplicates: bool
 ) -> RowGroups:
-    """Join given groups and, if asked, identical rows.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    codes : ndarray of shape (n,)
-        Labels, only to tell of identical rows that differ in theirs.
-    groups : ndarray of shape (n,) or None
-        Given groups, numbered from 0.
-    join_duplicates : bool
-
-    Returns
-    -------
-    groups : RowGroups
-    """
+    """Join given groups and, if asked, identical rows."""
     n = len(X)
     copies = duplicate_groups(X)
     given = np.arange(n) if groups is None else groups
@@ -89,10 +75,7 @@ def _as_bytes(X: FloatArray) -> Array:
 
 
 def merge_groups(first: IntArray, second: IntArray) -> IntArray:
-    """Number the rows that hang together, directly or through others, by either grouping.
-
-    Both number their groups from 0.
-    """
+    """Number the rows that hang together, directly or through others, by either grouping."""
     n_first = int(first.max()) + 1
     n_nodes = n_first + int(second.max()) + 1
     links = coo_array((np.ones(len(first)), (first, n_first + second)), shape=(n_nodes, n_nodes))
@@ -125,22 +108,7 @@ SIGNIFICANCE = 1e-3
 
 
 def looks_in_sample(agreeing: int, own_agreeing: int, n: int) -> bool:
-    """Whether probabilities agree with the given labels as only a model that has seen the labels can.
-
-    Parameters
-    ----------
-    agreeing : int
-        Rows whose most probable class is the given label.
-    own_agreeing : int
-        The same for the best out-of-sample opinion at hand.
-    n : int
-        All rows.
-
-    Notes
-    -----
-    True if at least 99.5% agree, and the number that does not is significantly (exact binomial test, 0.001) below
-    a fifth of what the best own opinion has.
-    """
+    """Whether probabilities agree with the given labels as only a model that has seen the labels can."""
     if agreeing < LEAST_AGREEMENT * n:
         return False
     rate = (n - own_agreeing) / n / PLAUSIBLE_RATIO
@@ -150,17 +118,7 @@ def looks_in_sample(agreeing: int, own_agreeing: int, n: int) -> bool:
 def warn_if_in_sample(
     proba: FloatArray | None, others: Sequence[FloatArray], codes: IntArray, owner: str
 ) -> None:
-    """Warn if given probabilities agree with the labels as only a model that has seen them can.
-
-    Parameters
-    ----------
-    proba : ndarray of shape (n, C) or None
-    others : sequence of ndarray of shape (n, C)
-        What models and neighbors say that have not seen the label.
-    codes : ndarray of shape (n,)
-    owner : str
-        What messages call the caller.
-    """
+    """Warn if given probabilities agree with the labels as only a model that has seen them can."""
     if proba is None:
         return
     agreeing, *counts = (int((said.argmax(axis=1) == codes).sum()) for said in (proba, *others))
@@ -180,19 +138,7 @@ WEAK_SIGNIFICANCE = 0.1
 
 @dataclass(frozen=True)
 class Predictiveness:
-    """How well labels are predicted out of sample, beside what the most frequent class alone would do.
-
-    Parameters
-    ----------
-    agreeing : int
-        Labels that are the most trusted class, and no other class is trusted as much.
-    majority : int
-        Labels of the most frequent class.
-    n : int
-        Labels with another of their class to be compared with.
-    p_value : float
-        Chance that a prediction that knows the frequencies of the classes and nothing else does as well.
-    """
+    """How well labels are predicted out of sample, beside what the most frequent class alone would do."""
 
     agreeing: int
     majority: int
@@ -208,29 +154,7 @@ class Predictiveness:
 def measure_predictiveness(
     trust: FloatArray, codes: IntArray, comparable: BoolArray, n_weights: int
 ) -> Predictiveness:
-    """Test trust in labels against the frequencies of the classes.
-
-    Parameters
-    ----------
-    trust : ndarray of shape (n, C)
-        Out-of-sample trust, before labels are weighted by it: after that, a label has had a part in its own judgment.
-    codes : ndarray of shape (n,)
-    comparable : ndarray of bool of shape (n,)
-        Rows with another one of their class.
-    n_weights : int
-        Weights of the pool, which was fitted to these labels.
-
-    Returns
-    -------
-    predictiveness : Predictiveness
-
-    Notes
-    -----
-    Two one-sided paired tests, the smaller p-value counted twice (Bonferroni). A z-test of log t_y − log(frequency of
-    y), its sum less one for each fitted weight (Akaike): the likelihood tells of features that say much about a rare
-    class, where right guesses hardly exceed the majority. And an exact sign test of right guesses against always
-    saying the most frequent class, which labels that are wrong for certain do not spoil.
-    """
+    """Test trust in labels against the frequencies of the classes."""
     given, labels = trust[comparable], codes[comparable]
     n = len(labels)
     if n < 2:
@@ -257,10 +181,7 @@ PARTS_OF_A_SPLIT = {"test", "train", "unsupervised", "validation"}
 
 
 def read_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
-    """Data frames and sparse matrices as they are, texts as an array of strings, all else as a 2-D array.
-
-    A mapping is several views of the rows, each of any of these kinds.
-    """
+    """Data frames and sparse matrices as they are, texts as an array of strings, all else as a 2-D array."""
     if isinstance(X, Mapping) and X and not set(X) <= PARTS_OF_A_SPLIT:
         return _read_views(X, owner)
     X = as_plain(X, "X", owner)

@@ -30,35 +30,7 @@ BLOCK_ROWS = 4096
 
 @dataclass(frozen=True)
 class LabeledRows:
-    """Rows with labels to judge, and how to judge them.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        All views side by side.
-    views : dict of str to int
-        Number of columns of each view.
-    terms : sparse array of shape (n, n_terms) or None
-        Words of their texts.
-    codes : ndarray of shape (n,)
-        Given labels as positions in the class axis.
-    n_classes : int
-    proba : ndarray of shape (n, C) or None
-        Out-of-fold probabilities of a classifier.
-    groups : ndarray of shape (n,)
-        Rows of one group do not vouch for each other.
-    folds : ndarray of shape (n,)
-        Fold of each row; groups are whole.
-    n_neighbors : int
-    own_models, boosting : bool
-        Whom to ask beside the neighbors.
-    learned_metric : bool
-        Whether to look for neighbors in learned maps too.
-    keep_models : bool
-        Whether own models are to judge further rows; kept, they take most of the memory.
-    seed : int
-    n_jobs : int or None
-    """
+    """Rows with labels to judge, and how to judge them."""
 
     X: FloatArray
     views: dict[str, int]
@@ -138,23 +110,7 @@ class Pass(Stored):
 
 @dataclass(frozen=True)
 class LabelTrust(Stored):
-    """Trust in every class for the rows fitted on, and what it takes to score further rows.
-
-    Parameters
-    ----------
-    trust : ndarray of shape (n, C)
-    passes : list of Pass
-    near : dict of str to Near
-        Nearest rows of each class in each view, not of the row's own group; (inf, -1) where there are fewer.
-    votes : dict of str to ndarray of shape (n, C)
-        How many of the K nearest overall carry each label, in each view.
-    has_kin : ndarray of bool of shape (C,)
-        Classes whose rows are near each other at all.
-    temperature : ndarray of shape (1,)
-        Weight of the summed log trust of the passes.
-    scaling : Scaling
-        Of the rows that own models see.
-    """
+    """Trust in every class for the rows fitted on, and what it takes to score further rows."""
 
     trust: FloatArray
     passes: list[Pass]
@@ -192,27 +148,7 @@ class LabelTrust(Stored):
 def fit_label_trust(
     data: LabeledRows, n_passes: int, report: Callable[[str], None] = lambda message: None
 ) -> LabelTrust:
-    """Estimate the trust in every class of labeled rows, some of whose labels are wrong.
-
-    Parameters
-    ----------
-    data : LabeledRows
-    n_passes : int
-        After each, every row is weighted by its relative trust t_y / max_c t_c.
-    report : callable
-        Told of every pass.
-
-    Returns
-    -------
-    result : LabelTrust
-
-    Notes
-    -----
-    Evidence f_e(x, c): log(p_c + 0.01) of the given probabilities and of each own model; in each view, minus the mean
-    log distance to the 1, K/4 and K nearest rows of class c, and log(1 + weight of class c among the K nearest). Each
-    is centered over classes and scaled to unit variance; t_c ∝ exp(Σ θ_e f_e), θ = argmin Σ −w log t_y + ‖θ‖², with
-    experts of negative weight left out. The passes are combined by their geometric mean, with one temperature.
-    """
+    """Estimate the trust in every class of labeled rows, some of whose labels are wrong."""
     with ONE_THREAD:
         scaling = Scaling.fit(data.X)
         vectors = scaling.of(data.X)
@@ -281,19 +217,12 @@ def _fit_pass(
 
 
 def _has_others_of_class(distances: FloatArray, codes: IntArray) -> FloatArray:
-    """1 for a row of whose class there is another to find, else 0.
-
-    Where there is none, the very lack of neighbors would tell the pool what the given label is.
-    """
+    """1 for a row of whose class there is another to find, else 0."""
     return np.isfinite(distances[np.arange(len(codes)), codes, 0]).astype(np.float64)
 
 
 def _have_kin(votes: FloatArray, codes: IntArray) -> BoolArray:
-    """Classes that are not rare, or whose rows have more of their own class around them than chance would put there.
-
-    A rare class without kin is a name that was given here and there, often by mistake. It would teach the pool to
-    doubt everything, and so change what is said of all other labels.
-    """
+    """Classes that are not rare, or whose rows have more of their own class around them than chance would put there."""
     n, n_classes = votes.shape
     sizes = np.bincount(codes, minlength=n_classes)
     found = np.bincount(codes, weights=votes[np.arange(n), codes], minlength=n_classes)
@@ -305,11 +234,7 @@ def _have_kin(votes: FloatArray, codes: IntArray) -> BoolArray:
 
 
 def _agreeing_weights(tensor: FloatArray, codes: IntArray, weight: FloatArray) -> FloatArray:
-    """Weights of the pool without experts whose weight would be below zero.
-
-    Leaving a row out makes its class rarer around it. Where rows are few or say little, that alone would teach a
-    pool to believe the opposite of what some experts say, and so to repeat the given labels.
-    """
+    """Weights of the pool without experts whose weight would be below zero."""
     theta = np.zeros(tensor.shape[2])
     used = np.arange(tensor.shape[2])
     while len(used):

@@ -31,20 +31,7 @@ MOST_LISTED = 100_000
 
 @dataclass(frozen=True, eq=False)
 class LargeAudit:
-    """What an audit of files found; made by :func:`audit_files`.
-
-    Parameters
-    ----------
-    flagged : Path
-        CSV file of the flagged rows, most suspicious first, with their own columns.
-    judged : Written
-        Parquet files with the judgment of every row, in the order of the input.
-    n_flagged : int
-    roles : tuple of ColumnRole
-        What each column was used for, or why it was not.
-    exchanges : dict of tuple to int
-        How often each given label was flagged and another suggested.
-    """
+    """What an audit of files found; made by :func:`audit_files`."""
 
     flagged: Path
     judged: Written
@@ -53,12 +40,7 @@ class LargeAudit:
     exchanges: dict[tuple[str, str], int] = field(repr=False)
 
     def summary(self) -> str:
-        """What was judged by what, and what was found, as text.
-
-        Returns
-        -------
-        text : str
-        """
+        """What was judged by what, and what was found, as text."""
         n = self.judged.n_rows
         parts = [
             f"{n:,} labels, judged by:\n{describe_roles(self.roles)}",

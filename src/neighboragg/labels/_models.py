@@ -66,26 +66,7 @@ def ask_own_models(
     seed: int,
     n_jobs: int | None,
 ) -> dict[str, CrossFitted]:
-    """Logistic regression out of fold, extra-trees out of bag (out of fold for grouped rows), and boosting.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Standardized rows.
-    codes : ndarray of shape (n,)
-    n_classes : int
-    weight : ndarray of shape (n,)
-        How much each row counts in training.
-    folds : ndarray of shape (n,)
-    terms : sparse array of shape (n, n_terms) or None
-        Words of their texts.
-    grouped : bool
-        Whether some rows are of one group: a bag does not keep those together, a fold does.
-    boosting : bool
-        Whether to ask histogram gradient boosting too.
-    seed : int
-    n_jobs : int or None
-    """
+    """Logistic regression out of fold, extra-trees out of bag (out of fold for grouped rows), and boosting."""
 
     def trees(number: int, n_rows: int) -> ExtraTreesClassifier:
         bag = MOST_ROWS_PER_TREE if n_rows > MOST_ROWS_PER_TREE else None

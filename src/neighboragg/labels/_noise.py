@@ -19,47 +19,7 @@ _THRESHOLD_SLACK = 1e-6
 
 
 def confident_count(trust: ArrayLike, y_codes: ArrayLike) -> int:
-    """Count the rows whose trust vector is confident of another label than the given one.
-
-    Parameters
-    ----------
-    trust : array-like of shape (n, C)
-        Out-of-sample trust in each class; rows sum to 1.
-    y_codes : array-like of int of shape (n,)
-        Given label of each row as a column of `trust`, 0 to C - 1.
-
-    Returns
-    -------
-    count : int
-        Number of rows to flag, between 0 and n.
-
-    Notes
-    -----
-    The threshold of class j is its mean self-confidence, :math:`t_j = \\text{mean}\\{p_j(x) : y(x) = j\\}`. A row is
-    counted if its most trusted class is another than the given one and reaches its threshold; a tie favors the
-    given label.
-
-    Confident learning [1]_ looks for the best class *among those that reach their threshold*. The two agree as long
-    as every class has rows enough to be trusted. A misspelled label makes a class of one row, which nobody trusts
-    and whose threshold is therefore next to nothing: nearly every doubtful row reaches that one, and would be counted.
-
-    *Assumptions:* noise depends on the true class only and never makes up half a class; the trust is out of sample
-    (a model that has seen the label agrees with it), and good enough that a row of true class j exceeds class j's
-    threshold and no other. The models' own errors count as noise otherwise: this is an estimate without a
-    guarantee, in general not an upper bound. Check it with :func:`errors_left_interval` on a reviewed sample before
-    using it as the `noise_rate` of :func:`cmd_threshold`.
-
-    References
-    ----------
-    .. [1] Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels",
-       Journal of Artificial Intelligence Research 70, 2021, section 3.
-
-    Examples
-    --------
-    >>> from neighboragg.labels import confident_count
-    >>> confident_count([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]], [0, 0, 0, 1])
-    1
-    """
+    """Count the rows whose trust vector is confident of another label than the given one."""
     values, codes = check_trust(trust, y_codes, "trust", "confident_count")
     return int(confident_of_another(values, codes).sum())
 
@@ -116,21 +76,7 @@ MOST_LOG_POWER = 1.0
 
 @dataclass(frozen=True)
 class LabelNoise(Stored):
-    """Log odds that labels are right, of rows fitted on and of others.
-
-    Parameters
-    ----------
-    model : NoiseModel
-        Of random errors.
-    randomness : float
-        How far errors look random, 1, or like ambiguity, 0: the weight of the model.
-    power : float
-        Of the trust that the model sees, which makes it calibrated to the given labels.
-    shift : float
-        Added to log odds, so that the mean of P(wrong) is the estimated share.
-    has_kin : ndarray of bool of shape (C,)
-        Classes whose rows are near each other at all.
-    """
+    """Log odds that labels are right, of rows fitted on and of others."""
 
     model: NoiseModel
     randomness: float
@@ -150,23 +96,7 @@ class LabelNoise(Stored):
 
 @dataclass(frozen=True)
 class FoundNoise:
-    """What the labels of the rows fitted on look like.
-
-    Parameters
-    ----------
-    noise : LabelNoise
-    p_wrong : ndarray of shape (n,)
-    rate : float
-        Estimated share of wrong labels, the mean of `p_wrong`.
-    low, high : float
-        The share if only errors that look random are errors, and if labels are wrong as often as trust doubts them; the
-        more errors look random, the more the latter is the share of labels that are not the most trusted class.
-    p_random : ndarray of shape (n,)
-        P(label is a random error).
-    doubted : ndarray of bool of shape (n,)
-        Rows whose trust is confident of another label; for a class without kin, rows that trust another more.
-    has_kin : ndarray of bool of shape (n,)
-    """
+    """What the labels of the rows fitted on look like."""
 
     noise: LabelNoise
     p_wrong: FloatArray
@@ -185,35 +115,7 @@ class FoundNoise:
 
 
 def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_kin: BoolArray) -> FoundNoise:
-    """Fit the noise of labels to trust in them.
-
-    Parameters
-    ----------
-    trust : ndarray of shape (n, C)
-        Out-of-sample trust, calibrated to the given labels.
-    first : ndarray of shape (n, C)
-        That of the first pass, before labels were weighted by it.
-    codes : ndarray of shape (n,)
-    has_kin : ndarray of bool of shape (C,)
-        Classes whose rows are near each other at all. The others are names without a pattern, such as misspelled
-        ones: they say nothing about the noise of other labels.
-
-    Returns
-    -------
-    found : FoundNoise
-
-    Notes
-    -----
-    *Random errors* are found by :func:`fit_noise_model` in the calibrated geometric mean of both trusts. *Errors that
-    look like ambiguity* cannot be told from it: where labels are what trust expects, some are odd, and nobody can say
-    whether they are errors. Those are ranked by 4 (t_y − max_c t_c) in the first pass, which has not yet taken sides,
-    and as many are expected to be wrong as :func:`likely_share` makes of the doubted ones, those that
-    :func:`confident_count` counts.
-
-    Log odds and shares of the two are mixed with weight g² / (g² + 25) · min(1, 2 r / c) for the first, where g is the
-    gain in log likelihood of the model of random errors, r the share of random errors, and c that of the doubted: a few
-    random errors among many doubted labels do not clear the others.
-    """
+    """Fit the noise of labels to trust in them."""
     n, usual = len(codes), has_kin[codes]
     log_trust, labels = _among(has_kin, trust[usual], first[usual], codes[usual])
     power = _calibrating_power(log_trust, labels)
@@ -243,20 +145,7 @@ def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_
 
 
 def likely_share(doubted: float, doubt: float) -> float:
-    """Share of labels to expect wrong where errors look like ambiguity.
-
-    Parameters
-    ----------
-    doubted : float
-        Share of labels for which trust is confident of another.
-    doubt : float
-        Mean of 1 − t_y, which no share of errors exceeds unless more are doubted.
-
-    Notes
-    -----
-    Trust learns plausible errors as if they were right, and the more there are, the fewer of them it doubts:
-    beyond :data:`EVEN_SHARE` the share grows with the power 3/2.
-    """
+    """Share of labels to expect wrong where errors look like ambiguity."""
     return max(doubted, min(doubted * (doubted / EVEN_SHARE) ** 0.5, doubt))
 
 
@@ -285,10 +174,7 @@ def _calibrated(has_kin: BoolArray, trust: FloatArray, labels: IntArray) -> Floa
 
 
 def _calibrating_power(log_trust: FloatArray, labels: IntArray) -> float:
-    """The power of trust that makes given labels most likely.
-
-    Trust that is too sure of itself looks as if labels were wrong at random.
-    """
+    """The power of trust that makes given labels most likely."""
     if not len(labels):
         return 1.0
     every = max(1, len(labels) // MOST_ROWS)

@@ -24,22 +24,7 @@ MOST_ROWS = 20_000
 
 @dataclass(frozen=True)
 class NoiseModel(Stored):
-    """How the given label comes about: the right one, or with probability `rate` another.
-
-    Parameters
-    ----------
-    rate : float
-        Probability of an error.
-    sharpness : float
-        τ: the right label has distribution s_c ∝ t_c^τ, where t is the trust.
-    plausibility : float
-        g: a row of class j is mistaken for class i with probability proportional to B_ji (t_i + 0.01)^g.
-    pairs : ndarray of shape (C, C)
-        B, right classes in rows and given ones in columns; 1 where a pair is as frequent as others, 0 on the diagonal.
-    gain : float
-        Log likelihood of the labels under this model, less that under the trust itself: how much they look as if
-        some of them were wrong at random.
-    """
+    """How the given label comes about: the right one, or with probability `rate` another."""
 
     rate: float
     sharpness: float
@@ -57,24 +42,7 @@ class NoiseModel(Stored):
 
 
 def fit_noise_model(trust: FloatArray, codes: IntArray) -> NoiseModel:
-    """Fit rate and class pairs by EM, sharpness and plausibility by likelihood.
-
-    Parameters
-    ----------
-    trust : ndarray of shape (n, C)
-        Out-of-sample trust, calibrated to the given labels.
-    codes : ndarray of shape (n,)
-
-    Returns
-    -------
-    model : NoiseModel
-
-    Notes
-    -----
-    P(y | x) = (1 − ρ) s_y + Σ_{j≠y} s_j ρ Q_j(y | x), with s_c ∝ t_c^τ and Q_j(i | x) ∝ B_ji (t_i + 0.01)^g. The
-    pairs B_ji are expected errors j → i over those that B = 1 predicts, shrunk to 1 by a gamma prior whose shape
-    maximizes the marginal likelihood. Two classes have no pairs and no plausibility.
-    """
+    """Fit rate and class pairs by EM, sharpness and plausibility by likelihood."""
     every = max(1, len(codes) // MOST_ROWS)
     t, y = trust[::every], codes[::every]
     if not len(y) or trust.shape[1] < 2:

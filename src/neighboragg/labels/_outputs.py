@@ -20,20 +20,7 @@ from neighboragg.labels._review_set import ReviewSet, load_review_set, save_revi
 
 @dataclass(frozen=True)
 class AuditFiles:
-    """Where an audit and its review are kept.
-
-    Parameters
-    ----------
-    flagged : Path
-        CSV file of the flagged rows.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from neighboragg.labels import AuditFiles
-    >>> AuditFiles(Path("suspicious.csv")).review.name
-    'suspicious.review.json'
-    """
+    """Where an audit and its review are kept."""
 
     flagged: Path
 
@@ -58,15 +45,7 @@ class AuditFiles:
         return self.review.with_suffix(".decisions.sqlite")
 
     def check(self, table: str, *, overwrite: bool) -> None:
-        """Raise if the files cannot be written, or would be written over the table.
-
-        Parameters
-        ----------
-        table : str
-            Path of the table.
-        overwrite : bool
-            Whether existing files may be replaced.
-        """
+        """Raise if the files cannot be written, or would be written over the table."""
         if self.flagged.suffix.lower() != ".csv":
             raise InvalidParameterError(
                 f"The output {self.flagged} must end in .csv; plots and the review set go beside it."
@@ -78,12 +57,7 @@ class AuditFiles:
         check_outputs(*outputs, overwrite=overwrite)
 
     def check_decisions(self, review_set: ReviewSet) -> None:
-        """Raise if there are decisions about other rows, which a new review set would orphan.
-
-        Parameters
-        ----------
-        review_set : ReviewSet
-        """
+        """Raise if there are decisions about other rows, which a new review set would orphan."""
         if self.decisions.exists() and self._earlier_fingerprint() != review_set.fingerprint:
             raise InvalidInputError(
                 f"{self.decisions} holds decisions about an earlier audit, which these flags do not fit.\n"

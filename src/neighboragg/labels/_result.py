@@ -34,29 +34,7 @@ def reasons_for(
     said: Mapping[str, FloatArray],
     distances: Mapping[str, FloatArray],
 ) -> list[tuple[str, ...]]:
-    """Say for each flagged row what speaks against its label.
-
-    Parameters
-    ----------
-    flagged : ndarray of shape (m,)
-        Row numbers.
-    classes : ndarray of shape (C,)
-    codes, suggested : ndarray of shape (n,)
-        Given label, and the best other one, as positions in `classes`.
-    trust : ndarray of shape (n, C)
-        Trust in each class.
-    votes : mapping of str to ndarray of shape (n, C)
-        Neighbors of each class in each view.
-    said : mapping of str to ndarray of shape (n, C)
-        Probabilities by the name of who gave them.
-    distances : mapping of str to ndarray of shape (n,)
-        Distance to the nearest neighbor in each view; inf if there is none.
-
-    Returns
-    -------
-    reasons : list of tuple of str
-        At least one for each flagged row.
-    """
+    """Say for each flagged row what speaks against its label."""
     names = [repr(label) for label in classes.tolist()]
     lone = (np.bincount(codes, minlength=len(classes)) == 1)[codes]
     several = len({view_of(name) for name in votes}) > 1
@@ -426,10 +404,7 @@ def _reasons(
 
 
 def label_p_values(scores: FloatArray, verified: BoolArray) -> FloatArray:
-    """P-value of each label against verified ones, or against all others if none is verified.
-
-    A row that is itself in the sample is compared with the rest of it.
-    """
+    """P-value of each label against verified ones, or against all others if none is verified."""
     sample = verified if verified.any() else np.ones(len(scores), dtype=bool)
     p_values = conformal_p_values(scores, scores[sample])
     # (1 + #{c_j ≤ s}) / (m + 1), without the row itself among the m.

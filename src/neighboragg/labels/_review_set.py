@@ -174,25 +174,7 @@ ALL_ROWS = -1
 
 @dataclass(frozen=True, slots=True)
 class Neighbor:
-    """A row of one class near a reviewed row.
-
-    Parameters
-    ----------
-    row : int
-        Position in the original data.
-    distance : float
-        Distance to the reviewed row.
-    content : dict
-        As in `ReviewItem`.
-    name : str, default=""
-        As in `ReviewItem`.
-
-    Examples
-    --------
-    >>> from neighboragg._review import Neighbor
-    >>> Neighbor(row=7, distance=0.25, content={"length": 4.9}).distance
-    0.25
-    """
+    """A row of one class near a reviewed row."""
 
     row: int
     distance: float
@@ -207,45 +189,7 @@ class Neighbor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewItem:
-    """One row to decide about, with the evidence for and against its label.
-
-    Parameters
-    ----------
-    row : int
-        Position in the original data; each row occurs once in a review set.
-    content : dict
-        Column to value for a table, ``{"text": …}`` or ``{"image": path}``, the path relative to the folder of
-        images. None and NaN stand for a missing value.
-    given, suggested : str
-        The label in the data and the label the evidence speaks for. Equal only where nothing speaks against
-        the given one.
-    score : float
-        How far the label is to be trusted: low is suspicious.
-    trust : tuple of float, shape (n_classes,)
-        Trust in each class, in the order of the classes of the review set.
-    reasons : tuple of str, default=()
-        Sentences that say why the row is here.
-    given_neighbors, suggested_neighbors : tuple of Neighbor, default=()
-        The nearest rows of the given and of the suggested class, nearest first.
-    queue : {"flagged", "random"}, default="flagged"
-        Flagged rows are suspicious. The random rows are a simple random sample of the rows *not* flagged.
-    details : dict, default={}
-        Other columns of a row whose content is a text or a picture; shown below it.
-    facts : dict, default={}
-        Further evidence, name to value, shown as it is beside the trust.
-    name : str, default=""
-        What the user's file calls the row, for instance "line 14". If empty, the row is called by its number,
-        counting from 0.
-    digest : str, default=""
-        Digest of all cells of the row, by which it is found again if the table is sorted in another way.
-
-    Examples
-    --------
-    >>> from neighboragg._review import ReviewItem
-    >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0, trust=(0.9, 0.1))
-    >>> item.kind
-    'text'
-    """
+    """One row to decide about, with the evidence for and against its label."""
 
     row: int
     content: Mapping[str, Scalar]
@@ -281,50 +225,7 @@ class ReviewItem:
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewSet:
-    """Rows to review, and the data set they come from.
-
-    Parameters
-    ----------
-    classes : tuple of str
-        Every label a row may get.
-    n_rows : int
-        Number of rows of the data set.
-    n_flagged : int
-        Number of flagged rows of the data set; the items may hold fewer.
-    n_judged : int, default=n_rows
-        Number of rows whose labels were judged, if not all were: those without a label are not.
-    items : tuple of ReviewItem
-        The rows to review.
-    columns : tuple of str, default=()
-        Columns of a table, in the order to show them.
-    sample_size : int, default=50
-        Size of the random sample of the flagged items from which their precision is estimated, cut to their
-        number. It is part of the set because it must be fixed before the review begins.
-    seed : int, default=0
-        Seed of the random order of the items, hence of that sample.
-    title : str, default="Label review"
-        Heading of the page.
-    source : str, default=""
-        Digest of the file that the rows come from; empty if it is not known.
-
-    See Also
-    --------
-    load_review_set : Read one from a file.
-    review_statistics : What the decisions show.
-
-    Notes
-    -----
-    *Random order:* items are sorted by the SHA-256 digest of ``"seed:row"``. The order depends on neither
-    labels nor scores, and is the same after a restart and for all reviewers.
-
-    Examples
-    --------
-    >>> from neighboragg._review import ReviewItem, ReviewSet
-    >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0, trust=(0.9, 0.1))
-    >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=100, n_flagged=1, items=(item,))
-    >>> len(review_set.flagged), len(review_set.random)
-    (1, 0)
-    """
+    """Rows to review, and the data set they come from."""
 
     classes: tuple[str, ...]
     n_rows: int
@@ -386,33 +287,7 @@ FORMAT_NUMBER = 1
 
 
 def save_review_set(path: str | os.PathLike[str], review_set: ReviewSet) -> None:
-    """Write a review set to a JSON file.
-
-    The file is replaced in one step: after a crash the old one is still there.
-
-    Parameters
-    ----------
-    path : path-like
-        File to write.
-    review_set : ReviewSet
-        What to write. A missing value (None or NaN) becomes null.
-
-    See Also
-    --------
-    load_review_set : Read it again.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from neighboragg._review import ReviewItem, ReviewSet, load_review_set, save_review_set
-    >>> item = ReviewItem(row=3, content={"text": "meow"}, given="dog", suggested="cat", score=-2.0, trust=(0.9, 0.1))
-    >>> review_set = ReviewSet(classes=("cat", "dog"), n_rows=100, n_flagged=1, items=(item,))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_review_set(Path(folder) / "pets.json", review_set)
-    ...     load_review_set(Path(folder) / "pets.json").items[0].score
-    -2.0
-    """
+    """Write a review set to a JSON file."""
     record = {"format": FORMAT, "format_number": FORMAT_NUMBER} | _record(review_set)
     target = Path(path)
     partial = target.with_name(target.name + ".partial")
@@ -423,46 +298,7 @@ def save_review_set(path: str | os.PathLike[str], review_set: ReviewSet) -> None
 
 
 def load_review_set(path: str | os.PathLike[str]) -> ReviewSet:
-    """Read a review set from a JSON file.
-
-    Parameters
-    ----------
-    path : path-like
-        A file written by `save_review_set`, or by another program in the same format.
-
-    Returns
-    -------
-    review_set : ReviewSet
-        Checked: its labels are among its classes, its rows within the data set, its images below a folder.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is not a review set, is damaged, or was written by a newer version.
-
-    See Also
-    --------
-    save_review_set : Write one.
-
-    Notes
-    -----
-    The file is one JSON object with the keys ``format`` ("neighboragg review set"), ``format_number`` (1) and the
-    parameters of `ReviewSet`; items are objects with the parameters of `ReviewItem`, neighbors with those of
-    `Neighbor`. What has a default may be left out.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from neighboragg._review import load_review_set
-    >>> text = '''{"format": "neighboragg review set", "format_number": 1, "classes": ["cat", "dog"],
-    ...     "n_rows": 100, "n_flagged": 1, "items": [{"row": 3, "content": {"text": "meow"},
-    ...     "given": "dog", "suggested": "cat", "score": -2, "trust": [0.9, 0.1]}]}'''
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "pets.json").write_text(text)
-    ...     load_review_set(Path(folder) / "pets.json").n_rows
-    100
-    """
+    """Read a review set from a JSON file."""
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -561,48 +397,7 @@ def build_review_set(
     row_digest: Callable[[int], str] | None = None,
     source: str = "",
 ) -> ReviewSet:
-    """Put flagged rows, a random sample of the others, and their neighbors together for review.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The rows that were judged, without the label column, in the same order.
-    result : MislabelResult
-    n_random : int, default=50
-        Rows drawn at random from those not flagged, from which the errors left are estimated.
-    title : str, default="Label review"
-    random_state : int, default=0
-        Draws the random rows.
-    rows : array-like of int of shape (n,), default=None
-        Positions of the judged rows in the original data, if those are not all of its rows.
-    n_rows : int, default=None
-        Number of rows of the original data; needed with `rows`.
-    text, image : str, default=""
-        Column to judge by: a text, or the path of a picture. The other columns stay reachable below it. With
-        neither, the whole row is shown as a table.
-    row_name : callable, default=None
-        Takes a position in the original data and returns what its file calls that row, for instance "line 14".
-        If None, rows are called by their position, counting from 0.
-    row_digest : callable, default=None
-        Takes a position in the original data and returns the digest of that row.
-    source : str, default=""
-        Digest of the original data.
-
-    Returns
-    -------
-    review_set : ReviewSet
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from neighboragg.labels import find_mislabeled
-    >>> from neighboragg._review import build_review_set
-    >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> result = find_mislabeled(X.to_numpy(), y.to_numpy(), flag=3)
-    >>> review_set = build_review_set(X, result, n_random=10)
-    >>> len(review_set.flagged), len(review_set.random)
-    (3, 10)
-    """
+    """Put flagged rows, a random sample of the others, and their neighbors together for review."""
     flagged = result.ranking[result.mask[result.ranking]]
     others = np.flatnonzero(~result.mask)
     rng = np.random.default_rng(random_state)

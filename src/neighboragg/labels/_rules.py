@@ -20,21 +20,7 @@ REVIEW = "Review a random sample of the flags for an interval (precision_interva
 
 @dataclass(frozen=True)
 class JudgedLabels:
-    """What is known of n labels when a rule is asked.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Reliability of each label; low is suspicious.
-    trust : ndarray of shape (n, C)
-        Trust in every class.
-    codes : ndarray of shape (n,)
-        Given labels as positions in the class axis.
-    verified : ndarray of bool of shape (n,)
-        Rows whose labels have been verified to be right; never flagged.
-    noise : FoundNoise
-        P(wrong) of each label, the share of wrong ones, and how many are worth flagging.
-    """
+    """What is known of n labels when a rule is asked."""
 
     scores: FloatArray
     trust: FloatArray
@@ -53,11 +39,7 @@ class Flags:
 
 
 class FlagRule(Stored, ABC):
-    """Which labels to flag, from their scores.
-
-    A rule is a frozen dataclass whose fields are its parameters, checked when it is made. It has a name, and a
-    :meth:`flag` that turns judged labels into flags; the other methods have defaults that suit most rules.
-    """
+    """Which labels to flag, from their scores."""
 
     #: What results call the rule.
     name: ClassVar[str]

@@ -211,10 +211,7 @@ def tie_breaking_weight(values: FloatArray) -> float:
 def equal_mass_bins(
     confidence: FloatArray, correct: BoolArray, points_per_bin: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Lowest confidence of every bin but the first, and the accuracy in every bin.
-
-    Every bin holds at least `points_per_bin` rows, or all rows if there are fewer.
-    """
+    """Lowest confidence of every bin but the first, and the accuracy in every bin."""
     n = len(confidence)
     order = np.argsort(confidence, kind="stable")
     ranked = confidence[order]

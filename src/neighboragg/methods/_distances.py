@@ -253,10 +253,7 @@ def common_scale(within: FloatArray, around: FloatArray, rows: FloatArray) -> fl
 
 
 def whitening(within: FloatArray, share: float | None) -> tuple[FloatArray, float]:
-    """Map under which the shrunk covariance of scaled deviations is the identity, and the shrinkage.
-
-    Without a `share` it is Ledoit and Wolf's.
-    """
+    """Map under which the shrunk covariance of scaled deviations is the identity, and the shrinkage."""
     if np.abs(within).max() < 0.5:
         # Not the spread within classes set the scale: there is none, and every direction counts alike.
         return np.eye(within.shape[1]), 1.0

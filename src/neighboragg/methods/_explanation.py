@@ -18,14 +18,7 @@ SHOWN_COLUMNS = 3
 
 @dataclass(frozen=True, eq=False)
 class RowValues:
-    """Data frames of the rows that are explained and of those their neighbors come from.
-
-    Parameters
-    ----------
-    rows : data frame
-    reference : sequence of data frames
-        With the same columns; neighbors are numbered through all of them.
-    """
+    """Data frames of the rows that are explained and of those their neighbors come from."""
 
     rows: Any
     reference: Sequence[Any]

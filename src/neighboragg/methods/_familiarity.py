@@ -16,24 +16,7 @@ FEWEST_ROWS = 100
 
 
 def strangeness(distances: Mapping[str, FloatArray]) -> FloatArray:
-    """Mean log distance to the 5 nearest reference rows of any class, summed over the metrics.
-
-    Parameters
-    ----------
-    distances : mapping of str to ndarray of shape (n, n_classes, K)
-        For each metric, ascending distances to the nearest rows of every class; inf where a class has fewer. With
-        K < 5, only the K nearest rows of any class are known for sure, and count.
-
-    Returns
-    -------
-    strangeness : ndarray of shape (n,)
-        Units of the metrics cancel when rows are compared. -inf for a row equal to one of its nearest, which has been
-        seen as it is; inf where there are fewer rows.
-
-    Notes
-    -----
-    Another reference row can only make it smaller. The p-values rest on that; see :class:`Familiarity`.
-    """
+    """Mean log distance to the 5 nearest reference rows of any class, summed over the metrics."""
     total: FloatArray = np.zeros(len(next(iter(distances.values()))))
     with np.errstate(divide="ignore", invalid="ignore"):
         for found in distances.values():
@@ -45,25 +28,7 @@ def strangeness(distances: Mapping[str, FloatArray]) -> FloatArray:
 
 
 def compared_classes(counts: IntArray, predicted: int) -> BoolArray:
-    """Classes whose calibration rows a new row is compared with.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_classes,)
-        Calibration rows by predicted class.
-    predicted : int
-        Predicted class of the new row.
-
-    Returns
-    -------
-    compared : ndarray of bool of shape (n_classes,)
-
-    Notes
-    -----
-    Classes with at least 100 rows stand alone, the others together; if those are fewer than 100 rows in all, they join
-    the smallest class that stands alone. The new row itself counts: so the grouping depends on the calibration rows
-    and the new one alike, whichever of them is the new one.
-    """
+    """Classes whose calibration rows a new row is compared with."""
     together = counts + (np.arange(len(counts)) == predicted)
     alone = together >= FEWEST_ROWS
     groups = np.where(alone, np.arange(len(counts)), -1)
@@ -74,43 +39,14 @@ def compared_classes(counts: IntArray, predicted: int) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class Familiarity(Stored):
-    """What validation rows say about how strange rows like those seen can be.
-
-    Parameters
-    ----------
-    strangeness : ndarray of shape (m,)
-        Of validation rows, each leaving itself out where it is a reference row.
-    predicted : ndarray of shape (m,)
-        Their most probable classes.
-    n_classes : int
-
-    Notes
-    -----
-    *Why the p-values are valid.* Take the validation rows and a new row that are exchangeable given the training
-    rows. Were the new row among the reference rows too, with every row leaving itself out, all of them would be treated
-    alike, and the rank of the new row among those it is grouped with would be uniform, ties counted against the alarm:
-    P(p ≤ α) ≤ α for every α. It is not among them; but to add it could only make the validation rows less strange, so
-    that the p-value given here is never smaller than that one. The bound is therefore exact whether validation rows are
-    reference rows or not, and needs no randomness.
-    """
+    """What validation rows say about how strange rows like those seen can be."""
 
     strangeness: FloatArray
     predicted: IntArray
     n_classes: int
 
     def of(self, values: FloatArray, predicted: IntArray) -> FloatArray:
-        """P-values of new rows: the share of the rows compared, the new one included, that are at least as strange.
-
-        Parameters
-        ----------
-        values, predicted : ndarray of shape (n,)
-            Strangeness and most probable class of the new rows.
-
-        Returns
-        -------
-        p_values : ndarray of shape (n,)
-            (1 + #{seen ≥ new}) / (1 + #seen), over the validation rows that the new row is compared with.
-        """
+        """P-values of new rows: the share of the rows compared, the new one included, that are at least as strange."""
         classes = set(predicted.tolist())
         if len(classes) == 1:
             return self._p_values(values, classes.pop())

@@ -15,12 +15,7 @@ TOLERANCE = 1e-2
 
 
 class LogitMethod(TrustMethod):
-    """A trust method that reads a network's logits next to its embedding.
-
-    Probabilities do not tell how large logits are. So the vectors of these methods *begin with the logits*, a column
-    for each class in the order of the probabilities, and what follows is the embedding:
-    ``np.hstack([logits, embeddings])``. Every call verifies that the logits give the probabilities.
-    """
+    """A trust method that reads a network's logits next to its embedding."""
 
     def _check_fit(self, *arguments: Any) -> FitData:
         data = super()._check_fit(*arguments)

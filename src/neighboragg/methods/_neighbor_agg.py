@@ -605,11 +605,7 @@ class NeighborAgg(ReferenceSearch):
         return [view for view, width in self.views_.items() if width > 1]
 
     def _judged_rows(self, data: FitData, seed: int, mapped: bool) -> IntArray:
-        """Validation rows to fit the aggregator on.
-
-        The pool has a handful of weights, which more than some thousand rows do not move. Where validation rows
-        are training rows too, those shown to a learned map are left out: it looks better on them than on others.
-        """
+        """Validation rows to fit the aggregator on."""
         n = most = len(data.X_val)
         if data.shared and mapped and n >= 4:
             most = n // 2

@@ -120,27 +120,7 @@ def network_inputs(X: FloatArray, proba: FloatArray) -> FloatArray:
 
 
 def spread_trust(top: FloatArray, proba: FloatArray) -> FloatArray:
-    """Give the most probable class a trust, and the others the rest in proportion to their probabilities.
-
-    Parameters
-    ----------
-    top : ndarray of shape (n,)
-        Trust in the most probable class, in [0, 1].
-    proba : ndarray of shape (n, n_classes)
-        Probabilities of at least two classes.
-
-    Returns
-    -------
-    trust : ndarray of shape (n, n_classes)
-        Rows add up to 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg.methods import spread_trust
-    >>> spread_trust(np.array([0.2]), np.array([[0.5, 0.375, 0.125]]))
-    array([[0.2, 0.6, 0.2]])
-    """
+    """Give the most probable class a trust, and the others the rest in proportion to their probabilities."""
     n, n_classes = proba.shape
     best = (np.arange(n), proba.argmax(axis=1))
     others = proba.copy()

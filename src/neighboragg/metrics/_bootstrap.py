@@ -27,23 +27,7 @@ RandomState = int | np.random.RandomState | None
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its bootstrap confidence interval.
-
-    Attributes
-    ----------
-    estimate : float
-        The metric, or the difference, on the rows as given.
-    low, high : float
-        Limits of the interval.
-    confidence_level : float
-        Nominal probability that the interval covers the truth.
-
-    Examples
-    --------
-    >>> from neighboragg.metrics import Interval
-    >>> Interval(0.9, 0.85, 0.94, 0.95).high
-    0.94
-    """
+    """An estimate with its bootstrap confidence interval."""
 
     estimate: float
     low: float
@@ -279,23 +263,7 @@ N_STEPS = 100
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverageBand:
-    """Pointwise limits of the selective risk; see `risk_coverage_band`.
-
-    Attributes
-    ----------
-    coverage : ndarray of shape (101,)
-        0, 0.01, ..., 1.
-    low, high : ndarray of shape (101,)
-        Limits of the selective risk at each coverage.
-    confidence_level : float
-        Nominal probability, at each coverage by itself, that the limits enclose the risk.
-
-    Examples
-    --------
-    >>> from neighboragg.metrics import risk_coverage_band
-    >>> risk_coverage_band([True, False], [0.9, 0.1], n_resamples=10, random_state=0).coverage.shape
-    (101,)
-    """
+    """Pointwise limits of the selective risk; see `risk_coverage_band`."""
 
     coverage: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -311,43 +279,7 @@ def risk_coverage_band(
     n_resamples: int = 1000,
     random_state: RandomState = None,
 ) -> RiskCoverageBand:
-    """Bootstrap limits of the selective risk at every per cent of coverage.
-
-    Parameters
-    ----------
-    correct : array-like of shape (n_samples,)
-        Whether each prediction was correct; boolean, or the integers 0 and 1.
-    trust : array-like of shape (n_samples,)
-        Trust in each prediction, higher for more trusted. Only its order matters.
-    confidence_level : float, default=0.95
-        Nominal coverage of the limits at each point, in (0, 1).
-    n_resamples : int, default=1000
-        Number of bootstrap resamples.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the resampling; pass an int for reproducible limits.
-
-    Returns
-    -------
-    band : RiskCoverageBand
-        Percentile limits at the coverages 0, 0.01, ..., 1.
-
-    Notes
-    -----
-    Each resample gives its own curve, read at these coverages with tied rows kept in random order (see
-    `RiskCoverageCurve.expected_risk`). The limits hold point by point, not for the curve as a whole, and
-    mean little at coverages of a few rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg.metrics import risk_coverage_band
-    >>> rng = np.random.default_rng(0)
-    >>> trust = rng.uniform(0.5, 1, size=500)
-    >>> correct = rng.uniform(size=500) < trust
-    >>> band = risk_coverage_band(correct, trust, n_resamples=200, random_state=0)
-    >>> bool(band.low[-1] < 1 - correct.mean() < band.high[-1])
-    True
-    """
+    """Bootstrap limits of the selective risk at every per cent of coverage."""
     owner = "risk_coverage_band"
     level, times = check_bootstrap(confidence_level, n_resamples, owner)
     sample = Sample.reordered(*check_outcomes(correct, trust, owner))

@@ -12,17 +12,7 @@ from neighboragg.metrics._ranking import TieGroups, group_ties
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Trust beside the share of correct predictions, bin by bin; empty bins are left out.
-
-    Parameters
-    ----------
-    trust : ndarray of shape (n_bins,)
-        Mean trust in each bin, ascending.
-    correct : ndarray of shape (n_bins,)
-        Share of correct predictions.
-    n_rows : ndarray of int of shape (n_bins,)
-        Number of predictions.
-    """
+    """Trust beside the share of correct predictions, bin by bin; empty bins are left out."""
 
     trust: NDArray[np.float64]
     correct: NDArray[np.float64]
@@ -115,36 +105,7 @@ def expected_calibration_error(
 
 
 def brier_score(correct: ArrayLike, trust: ArrayLike) -> float:
-    r"""Mean squared difference between trust and the outcome.
-
-    Parameters
-    ----------
-    correct : array-like of shape (n_samples,)
-        Whether each prediction was correct; boolean, or the integers 0 and 1.
-    trust : array-like of shape (n_samples,)
-        Probability, in [0, 1], that each prediction is correct.
-
-    Returns
-    -------
-    brier : float
-        Between 0 and 1, lower is better.
-
-    Notes
-    -----
-    :math:`\frac1n \sum_i (\text{trust}_i - \text{correct}_i)^2`, a proper score: in expectation it is
-    smallest for the true probabilities, so it rewards calibration and ranking together.
-
-    References
-    ----------
-    .. [1] G. W. Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather
-       Review 78(1), 1950.
-
-    Examples
-    --------
-    >>> from neighboragg.metrics import brier_score
-    >>> round(brier_score([True, True, False], [0.9, 0.8, 0.4]), 6)
-    0.07
-    """
+    r"""Mean squared difference between trust and the outcome."""
     return grouped_brier_score(group_ties(*check_outcomes(correct, trust, "brier_score", probability=True)))
 
 

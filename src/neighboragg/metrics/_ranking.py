@@ -24,10 +24,7 @@ def warn_undefined(subject: str, *, n_rows: int, all_correct: bool) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TieGroups:
-    """Counts of correct and wrong rows for each distinct trust value, most trusted first.
-
-    Counts are integers, so sums and comparisons of them are exact.
-    """
+    """Counts of correct and wrong rows for each distinct trust value, most trusted first."""
 
     trust: NDArray[np.float64]
     successes: NDArray[np.int64]

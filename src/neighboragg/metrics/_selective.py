@@ -13,55 +13,14 @@ from neighboragg.metrics._ranking import TieGroups, group_ties, oracle_groups
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverageCurve:
-    """What each threshold on trust keeps, and how often it is wrong; see `risk_coverage_curve`.
-
-    Attributes
-    ----------
-    coverage : ndarray of shape (n_thresholds,)
-        Share of the rows with ``trust >= threshold``; increasing, the last is 1.
-    risk : ndarray of shape (n_thresholds,)
-        Share of errors among those rows.
-    threshold : ndarray of shape (n_thresholds,)
-        The distinct trust values, decreasing.
-
-    Examples
-    --------
-    >>> from neighboragg.metrics import risk_coverage_curve
-    >>> curve = risk_coverage_curve([True, True, False], [0.9, 0.5, 0.5])
-    >>> curve.threshold.tolist()
-    [0.9, 0.5]
-    """
+    """What each threshold on trust keeps, and how often it is wrong; see `risk_coverage_curve`."""
 
     coverage: NDArray[np.float64]
     risk: NDArray[np.float64]
     threshold: NDArray[np.float64]
 
     def expected_risk(self, coverage: ArrayLike) -> NDArray[np.float64]:
-        """Risk at any coverage if tied rows were kept in random order.
-
-        Parameters
-        ----------
-        coverage : array-like of shape (n_points,)
-            Shares of rows kept, in [0, 1].
-
-        Returns
-        -------
-        risk : ndarray of shape (n_points,)
-            Expected selective risk. At coverage 0 it is that of the highest threshold, as it is
-            everywhere up to that threshold's coverage.
-
-        Notes
-        -----
-        The expected number of errors kept grows linearly within a group of tied rows, so the risk is that
-        linear function divided by the coverage. At the coverages of the curve it equals `risk`.
-
-        Examples
-        --------
-        >>> from neighboragg.metrics import risk_coverage_curve
-        >>> curve = risk_coverage_curve([True, True, False], [0.9, 0.5, 0.5])
-        >>> curve.expected_risk([0.0, 0.5, 1.0]).round(4).tolist()
-        [0.0, 0.1667, 0.3333]
-        """
+        """Risk at any coverage if tied rows were kept in random order."""
         kept = np.asarray(coverage, dtype=np.float64)
         if not ((kept >= 0.0) & (kept <= 1.0)).all():
             worst = kept[~((kept >= 0.0) & (kept <= 1.0))][0]
@@ -237,38 +196,7 @@ def aurc(correct: ArrayLike, trust: ArrayLike) -> float:
 
 
 def excess_aurc(correct: ArrayLike, trust: ArrayLike) -> float:
-    r"""AURC above that of the best possible order of the same predictions.
-
-    Parameters
-    ----------
-    correct : array-like of shape (n_samples,)
-        Whether each prediction was correct; boolean, or the integers 0 and 1.
-    trust : array-like of shape (n_samples,)
-        Trust in each prediction, higher for more trusted. Only its order matters.
-
-    Returns
-    -------
-    excess_aurc : float
-        At least 0; 0 if every correct row is trusted more than every wrong one. Also 0 if all rows are
-        correct or all are wrong, for then every order is the best.
-
-    Notes
-    -----
-    The best order puts all errors last. With :math:`n` rows, :math:`E` of them wrong, its area is exactly
-    :math:`\frac1n \sum_{j=1}^{E} j / (n - E + j)`; the usual
-    :math:`r + (1 - r) \ln(1 - r)`, :math:`r = E / n`, is its limit for many rows and is not used.
-
-    References
-    ----------
-    .. [1] Y. Geifman, G. Uziel and R. El-Yaniv, "Bias-reduced uncertainty estimation for deep neural
-       classifiers", ICLR 2019.
-
-    Examples
-    --------
-    >>> from neighboragg.metrics import excess_aurc
-    >>> round(excess_aurc([True, True, False, True], [0.9, 0.8, 0.7, 0.6]), 6)
-    0.083333
-    """
+    r"""AURC above that of the best possible order of the same predictions."""
     return grouped_excess_aurc(group_ties(*check_outcomes(correct, trust, "excess_aurc")))
 
 

@@ -73,7 +73,7 @@ def cmd_threshold(scores: ArrayLike, *, alpha: float, noise_rate: float = 0.0) -
     Examples
     --------
     >>> import numpy as np
-    >>> from neighboragg.labels import cmd_threshold
+    >>> from neighboragg.promises import cmd_threshold
     >>> scores = np.random.default_rng(0).uniform(size=999)
     >>> round(cmd_threshold(scores, alpha=0.1), 3)
     0.118
@@ -83,40 +83,7 @@ def cmd_threshold(scores: ArrayLike, *, alpha: float, noise_rate: float = 0.0) -
 
 
 def cmd_flags(scores: ArrayLike, *, alpha: float, noise_rate: float = 0.0) -> BoolArray:
-    """Flag the labels whose score is below the threshold of conformal mislabel detection.
-
-    Parameters
-    ----------
-    scores : array-like of shape (n,)
-        Trust in each given label; low is suspicious.
-    alpha : float
-        False-alarm rate, in ``(1 / (n + 1), 1)``; see :func:`cmd_threshold`.
-    noise_rate : float, default=0.0
-        Share of the n rows whose label is wrong, or an upper bound of it, in ``[0, 1)``.
-
-    Returns
-    -------
-    mask : ndarray of shape (n,), dtype=bool
-        True where ``score < cmd_threshold(scores, ...)``.
-
-    Notes
-    -----
-    At most α(N + 1 - Np) - 1 rows are flagged, and with many ties at the threshold far fewer. The guarantee
-    and its assumptions are those of :func:`cmd_threshold`.
-
-    References
-    ----------
-    .. [1] Xiong et al., "Birds of a Feather Trust Together: Knowing When to Trust a Classifier via Adaptive
-       Neighborhood Aggregation", TMLR 2022, Algorithm 2.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg.labels import cmd_flags
-    >>> scores = np.random.default_rng(0).uniform(size=999)
-    >>> int(cmd_flags(scores, alpha=0.1).sum()), int(cmd_flags(scores, alpha=0.1, noise_rate=0.3).sum())
-    (99, 69)
-    """
+    """Flag the labels whose score is below the threshold of conformal mislabel detection."""
     values = check_scores(scores, "scores", "cmd_flags")
     return values < _threshold(values, alpha, noise_rate, "cmd_flags")
 
@@ -159,7 +126,7 @@ def conformal_p_values(scores: ArrayLike, verified_scores: ArrayLike) -> FloatAr
     Examples
     --------
     >>> import numpy as np
-    >>> from neighboragg.labels import conformal_p_values
+    >>> from neighboragg.promises import conformal_p_values
     >>> verified = np.random.default_rng(0).uniform(size=999)
     >>> conformal_p_values([-1.0, 0.5, 2.0], verified).round(3)
     array([0.001, 0.473, 1.   ])
@@ -203,7 +170,7 @@ def benjamini_hochberg(p_values: ArrayLike, *, q: float) -> BoolArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from neighboragg.labels import benjamini_hochberg, conformal_p_values
+    >>> from neighboragg.promises import benjamini_hochberg, conformal_p_values
     >>> rng = np.random.default_rng(0)
     >>> scores = np.concatenate([rng.normal(size=180), rng.normal(-5.0, size=20)])
     >>> p_values = conformal_p_values(scores, rng.normal(size=2000))

@@ -17,41 +17,7 @@ _TAIL_SLACK = 1.0 - 1e-6
 def clopper_pearson(
     successes: ArrayLike, trials: ArrayLike, *, confidence_level: float = 0.95
 ) -> tuple[FloatArray, FloatArray]:
-    """Exact two-sided interval for a proportion from independent trials.
-
-    Parameters
-    ----------
-    successes : int or array-like of int
-        Number of successes.
-    trials : int or array-like of int
-        Number of trials, broadcast against `successes`. Without trials the interval is ``(0, 1)``.
-    confidence_level : float, default=0.95
-        Probability with which the interval covers the true proportion, at least.
-
-    Returns
-    -------
-    low, high : ndarray
-        Of the broadcast shape (zero-dimensional for two integers).
-
-    Notes
-    -----
-    With tail :math:`a = (1 - \\text{confidence level}) / 2`, k successes in n trials:
-    low is the a quantile of Beta(k, n - k + 1) and high the 1 - a quantile of Beta(k + 1, n - k); 0 for k = 0
-    and 1 for k = n. Each end alone is a one-sided limit at level 1 - a. The coverage is at least the
-    confidence level for every true proportion, given independent trials with the same chance of success.
-
-    References
-    ----------
-    .. [1] Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the
-       binomial", Biometrika 26(4), 1934.
-
-    Examples
-    --------
-    >>> from neighboragg.labels import clopper_pearson
-    >>> low, high = clopper_pearson([0, 8, 10], 10)
-    >>> low.round(3), high.round(3)
-    (array([0.   , 0.444, 0.692]), array([0.308, 0.975, 1.   ]))
-    """
+    """Exact two-sided interval for a proportion from independent trials."""
     tail = _tail(confidence_level, "clopper_pearson")
     k, n = _check_counts(successes, trials)
     return lower_limit(k, n, tail), upper_limit(k, n, tail)
@@ -100,7 +66,7 @@ def precision_interval(
 
     Examples
     --------
-    >>> from neighboragg.labels import precision_interval
+    >>> from neighboragg.promises import precision_interval
     >>> [round(end, 3) for end in precision_interval(40, 50)]
     [0.663, 0.9]
     >>> [round(end, 3) for end in precision_interval(40, 50, n_flagged=80)]
@@ -165,7 +131,7 @@ def errors_left_interval(
 
     Examples
     --------
-    >>> from neighboragg.labels import errors_left_interval
+    >>> from neighboragg.promises import errors_left_interval
     >>> errors_left_interval(2, 200, 9800)
     (11, 351)
     >>> errors_left_interval(0, 200, 9800)

@@ -26,19 +26,7 @@ SHARE_FOR_GRID, MOST_FOR_GRID = 0.2, 200
 
 @dataclass(frozen=True)
 class SelectiveThreshold(Stored):
-    """A threshold on trust and what the calibration rows say of it.
-
-    Parameters
-    ----------
-    threshold : float
-        Keep a prediction if its trust is at least this; inf rejects all.
-    promised : bool
-        Whether the target is promised at the confidence level.
-    n_rows, n_kept, n_errors : int
-        Calibration rows, those kept, and errors among the kept.
-    risk_bound : float
-        Upper confidence limit for the error rate among kept rows (exact binomial); 1 if none is kept.
-    """
+    """A threshold on trust and what the calibration rows say of it."""
 
     threshold: float
     promised: bool

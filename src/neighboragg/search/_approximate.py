@@ -54,10 +54,7 @@ class Index(Protocol):
 
 
 class Graph:
-    """Every row is linked to near ones, and a search follows links: hierarchical navigable small worlds.
-
-    Its breadth is `efSearch`, the number of rows from which links are followed.
-    """
+    """Every row is linked to near ones, and a search follows links: hierarchical navigable small worlds."""
 
     def __init__(self, faiss: Any, rows: FloatArray) -> None:
         self._faiss = faiss
@@ -80,11 +77,7 @@ class Graph:
 
 
 class Lists:
-    """Every row is in the list of its nearest center, and a search reads the lists of the centers nearest to it.
-
-    Its breadth is `nprobe`, the number of lists. Which ones is found by our own search: that of faiss rounds in one way
-    for few queries and in another for many.
-    """
+    """Every row is in the list of its nearest center, and a search reads the lists of the centers nearest to it."""
 
     def __init__(self, faiss: Any, rows: FloatArray) -> None:
         self._faiss = faiss
@@ -165,19 +158,7 @@ class Tuning(NamedTuple):
 
 
 class ClassIndex:
-    """The rows of one class in an index of faiss.
-
-    Parameters
-    ----------
-    faiss : module
-    kind : {"hnsw", "ivf"}
-    reference : Reference
-        The rows of all classes.
-    code : int
-        Which class it is of.
-    held : ndarray of int
-        Positions in the reference rows that the index is built without, until :meth:`complete` adds them.
-    """
+    """The rows of one class in an index of faiss."""
 
     def __init__(self, faiss: Any, kind: str, reference: Reference, code: int, held: IntArray) -> None:
         low, high = int(reference.starts[code]), int(reference.starts[code + 1])
@@ -198,18 +179,7 @@ class ClassIndex:
             self._index.add(self._single(self._rows[self._places[-self._n_held :]]))
 
     def tune(self, queries: FloatArray, k: int, recall: float, *, cheaply: bool) -> Tuning:
-        """Search ever more widely until the recall is surely reached, or as widely as may be.
-
-        Parameters
-        ----------
-        queries : ndarray of shape (n, n_features)
-            Rows that the index was not built of.
-        k : int
-        recall : float
-            Reached if the lower confidence limit is.
-        cheaply : bool
-            Only as widely as may take less than half the time of the exact search.
-        """
+        """Search ever more widely until the recall is surely reached, or as widely as may be."""
         rows = self._rows[self._built_of]
         exact = exact_search(Reference(rows, np.zeros(len(rows), dtype=np.int64), 1), queries, k)[0][:, 0]
         most = self._index.largest_breadth
@@ -226,10 +196,7 @@ class ClassIndex:
     def nearest(
         self, queries: FloatArray, k: int, n_neighbors: int, hidden: IntArray | None, breadth: int
     ) -> tuple[FloatArray, IntArray]:
-        """Distances and positions in the class of about the k nearest rows; (inf, -1) where too few were found.
-
-        `n_neighbors` is the number that the breadth was found for.
-        """
+        """Distances and positions in the class of about the k nearest rows; (inf, -1) where too few were found."""
         found = self._index.candidates(self._single(queries), n_neighbors + MORE_CANDIDATES, breadth)
         places = np.where(found < 0, -1, self._places[found])
         return refine(self._rows, places, queries, k, hidden)
@@ -265,21 +232,7 @@ TUNING_SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class Approximation(Stored):
-    """How each class is searched, and what share of its nearest rows is found so.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        Neighbors that the recall is of.
-    algorithm : ndarray of str of shape (n_classes,)
-        "exact", "hnsw" or "ivf".
-    breadth : ndarray of int of shape (n_classes,)
-        How widely an index is searched; 0 where there is none.
-    recall : ndarray of shape (n_classes,)
-        Estimate; 1 where the search is exact.
-    interval : ndarray of shape (n_classes, 2)
-        Its limits at a confidence level of 95%.
-    """
+    """How each class is searched, and what share of its nearest rows is found so."""
 
     n_neighbors: int
     algorithm: Array
@@ -332,15 +285,7 @@ class Approximation(Stored):
 
 
 class ApproximateSearch:
-    """The reference rows with the indexes of their classes, ready to be searched.
-
-    Parameters
-    ----------
-    reference : Reference
-    approximation : Approximation
-    indexes : dict of int to ClassIndex
-        By class.
-    """
+    """The reference rows with the indexes of their classes, ready to be searched."""
 
     def __init__(
         self, reference: Reference, approximation: Approximation, indexes: dict[int, ClassIndex]
@@ -354,10 +299,7 @@ class ApproximateSearch:
     def __call__(
         self, rows: FloatArray, hidden: IntArray | None, distances: FloatArray, ids: IntArray
     ) -> None:
-        """Fill `distances` and `ids`, each (n, C, K), with about the nearest rows of each class by (distance, id).
-
-        `hidden` holds the position of the reference row that each query must not find, -1 for none.
-        """
+        """Fill `distances` and `ids`, each (n, C, K), with about the nearest rows of each class by (distance, id)."""
         k = distances.shape[2]
         for first, stop, part, low, index in self._parts:
             own = None
@@ -407,22 +349,7 @@ def approximate(
     n_threads: int,
     owner: str,
 ) -> Approximation:
-    """Build an index for each class that is large enough, and find out how widely it must be searched.
-
-    Parameters
-    ----------
-    reference : Reference
-    algorithm : {"auto", "exact", "hnsw", "ivf"}
-    recall : float
-        Share of the nearest rows to be found.
-    n_neighbors : int
-    classes : ndarray of shape (n_classes,)
-        Labels, for a warning.
-    n_threads : int
-        Indexes that are built at a time.
-    owner : str
-        For errors and warnings.
-    """
+    """Build an index for each class that is large enough, and find out how widely it must be searched."""
     n_classes, kind = len(reference.sizes), "ivf" if algorithm == AUTO else algorithm
     nothing = Approximation.of(n_classes, n_neighbors, EXACT, {})
     if algorithm == EXACT:

@@ -36,45 +36,17 @@ class SearchElsewhere(Protocol):
 
 
 class Blocks(ABC):
-    """Rows that are read in order, some at a time.
-
-    Attributes
-    ----------
-    n_rows, n_features : int
-    """
+    """Rows that are read in order, some at a time."""
 
     n_rows: int
     n_features: int
 
     @abstractmethod
     def read(self, size: int) -> Iterator[FloatArray]:
-        """Consecutive blocks of rows, each of `size` rows but for the last of a file or of all.
-
-        Parameters
-        ----------
-        size : int
-            Most rows of a block.
-
-        Yields
-        ------
-        block : ndarray of shape (n, n_features)
-        """
+        """Consecutive blocks of rows, each of `size` rows but for the last of a file or of all."""
 
     def search(self, search: Search, codes: IntArray, size: int) -> Iterator[Found]:
-        """What a search finds in one block after the other.
-
-        Parameters
-        ----------
-        search : callable
-        codes : ndarray of int of shape (n_rows,)
-            Class of each row.
-        size : int
-            Most rows of a block.
-
-        Yields
-        ------
-        found : tuple
-        """
+        """What a search finds in one block after the other."""
         start = 0
         for block in self.read(size):
             stop = start + len(block)
@@ -91,14 +63,7 @@ class Blocks(ABC):
 
 
 class ArrayBlocks(Stored, Blocks):
-    """Anything that has a shape and gives rows by slices: arrays of NumPy, Zarr, HDF5 and Dask.
-
-    Parameters
-    ----------
-    array : array-like with `shape`, `dtype` and slices
-    elsewhere : callable, default=None
-        Takes a search and the class of each row, and returns what other processes find, which have the same rows.
-    """
+    """Anything that has a shape and gives rows by slices: arrays of NumPy, Zarr, HDF5 and Dask."""
 
     elsewhere: SearchElsewhere | None = None
 
@@ -149,15 +114,7 @@ class ArrayBlocks(Stored, Blocks):
 
 
 class ParquetBlocks(Blocks):
-    """Columns of one or more Parquet files as rows, in the order of the files.
-
-    Parameters
-    ----------
-    paths : sequence of path-like
-    columns : sequence of str, default=None
-        Columns of numbers, or one column of vectors; None takes all.
-    filesystem : pyarrow.fs.FileSystem, default=None
-    """
+    """Columns of one or more Parquet files as rows, in the order of the files."""
 
     def __init__(
         self,
@@ -222,13 +179,7 @@ class ParquetBlocks(Blocks):
 
 
 class ChainedBlocks(Stored, Blocks):
-    """Several sources, one after the other.
-
-    Parameters
-    ----------
-    parts : sequence of Blocks
-        At least one, all with as many features.
-    """
+    """Several sources, one after the other."""
 
     def __init__(self, parts: Sequence[Blocks]) -> None:
         self.parts = list(parts)
@@ -259,13 +210,7 @@ class ChainedBlocks(Stored, Blocks):
 
 
 class LinearBlocks(Stored, Blocks):
-    """Rows of another source after a linear map.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    components : ndarray of shape (n_features, rank)
-    """
+    """Rows of another source after a linear map."""
 
     def __init__(self, blocks: Blocks, components: FloatArray) -> None:
         self.blocks, self.components = blocks, components
@@ -319,44 +264,13 @@ class _MappedSearch:
 
 
 def map_rows(rows: FloatArray, components: FloatArray) -> FloatArray:
-    """Rows after a linear map: row by row in double precision, so that a row maps to the same bits in any batch.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, n_features)
-    components : ndarray of shape (n_features, rank)
-
-    Returns
-    -------
-    mapped : ndarray of shape (n, rank)
-    """
+    """Rows after a linear map: row by row in double precision, so that a row maps to the same bits in any batch."""
     wide = np.asarray(rows, dtype=np.float64), np.asarray(components, dtype=np.float64)
     return np.einsum("nd,dr->nr", *wide)
 
 
 def as_blocks(source: Any, *, columns: Sequence[str] | None = None) -> Blocks:
-    """Anything that holds rows of numbers as blocks of rows.
-
-    Parameters
-    ----------
-    source : array, path-like, pyarrow Dataset, or list of any of these
-        Arrays: NumPy (also a memmap), Zarr, HDF5, Dask, and whatever else has `shape`, `dtype` and slices. Paths: a
-        Parquet file, a folder of them, or a .npy file, which is mapped. A list is read in its order.
-    columns : sequence of str, default=None
-        Columns of Parquet files; None takes all.
-
-    Returns
-    -------
-    blocks : Blocks
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg.search import as_blocks
-    >>> blocks = as_blocks(np.arange(10.0).reshape(5, 2))
-    >>> [len(block) for block in blocks.read(2)]
-    [2, 2, 1]
-    """
+    """Anything that holds rows of numbers as blocks of rows."""
     if isinstance(source, Blocks):
         return source
     if isinstance(source, str | PathLike):
@@ -379,20 +293,7 @@ def as_blocks(source: Any, *, columns: Sequence[str] | None = None) -> Blocks:
 
 
 def gather(blocks: Blocks, rows: IntArray, size: int) -> FloatArray:
-    """Some rows in memory, by one pass over the blocks.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    rows : ndarray of int of shape (m,)
-        Row numbers, ascending.
-    size : int
-        Most rows read at a time.
-
-    Returns
-    -------
-    gathered : ndarray of shape (m, n_features)
-    """
+    """Some rows in memory, by one pass over the blocks."""
     taken, start = [], 0
     for block in blocks.read(size):
         first, last = np.searchsorted(rows, [start, start + len(block)])

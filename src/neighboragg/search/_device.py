@@ -31,16 +31,7 @@ def table_on(reference: Reference, device: Any, owner: str) -> "DeviceTable":
 
 
 class DeviceTable:
-    """The single-precision copy of the reference rows on a device, and products with it.
-
-    Parameters
-    ----------
-    reference : Reference
-    device : str or torch.device
-        Where the copy is kept.
-    owner : str
-        Whose parameter the device is, for errors.
-    """
+    """The single-precision copy of the reference rows on a device, and products with it."""
 
     def __init__(self, reference: Reference, device: Any, owner: str) -> None:
         self._torch = import_extra("torch", extra="torch", purpose=f"The 'device' parameter of {owner}")

@@ -82,11 +82,7 @@ def search_with_numpy(
     ids: IntArray,
     multiply: Callable[..., Product] | None = None,
 ) -> None:
-    """Fill `distances` and `ids`, each (n, C, K), with the nearest rows of each class by (distance, id).
-
-    `hidden` holds the position of the reference row that each query must not find, -1 for none. `multiply` takes
-    queries in single precision and a range of reference rows; None multiplies arrays.
-    """
+    """Fill `distances` and `ids`, each (n, C, K), with the nearest rows of each class by (distance, id)."""
     queries = Queries.of(rows, reference.frame)
     starts = reference.starts
     for panel in _panels(starts):
@@ -116,10 +112,7 @@ def search_with_numpy(
 def refine(
     rows: FloatArray, candidates: IntArray, queries: FloatArray, k: int, hidden: IntArray | None
 ) -> tuple[FloatArray, IntArray]:
-    """Distances and positions, each (n, k), of the nearest candidates by (distance, position), -1 for a missing one.
-
-    `hidden` holds the position that each query must not find, which is none below 0.
-    """
+    """Distances and positions, each (n, k), of the nearest candidates by (distance, position), -1 for a missing one."""
     positions = np.sort(np.where(candidates < 0, len(rows), candidates), axis=1)
     distances = np.sqrt(_squared_to_candidates(rows, np.minimum(positions, len(rows) - 1), queries))
     distances[positions == len(rows)] = np.inf
@@ -229,13 +222,7 @@ def _smallest(values: FloatArray, width: int) -> tuple[IntArray, FloatArray]:
 
 
 def _certain(frame: Frame, queries: Queries, last_distances: FloatArray, reached: FloatArray) -> Array:
-    """Whether every row that was not a candidate is farther than the last neighbor kept.
-
-    A row with norm beyond |x| + r is farther than r by the triangle inequality. For all others the error of
-    the product is at most about (d + 8) u (2 |x| + r)², and as many times the smallest number where terms
-    underflow, so their squared distance exceeds `reached` minus that, if |x| + r is small enough that neither
-    they nor the query were clipped.
-    """
+    """Whether every row that was not a candidate is farther than the last neighbor kept."""
     radius = np.minimum(last_distances * frame.scale, LARGEST_SINGLE)
     terms = 1.1 * (len(frame.center) + 8)
     error = terms * (UNIT_ROUNDOFF * (2.0 * queries.norms + radius) ** 2 + 4.0 * SMALLEST_SINGLE)
@@ -271,10 +258,7 @@ def _squared_to_all(rows: FloatArray, queries: FloatArray) -> FloatArray:
 
 
 def _sums_of_squares(differences: FloatArray) -> FloatArray:
-    """Sums over the last axis of the squares, which replace the differences, in the order of the compiled search.
-
-    Sum i is over the features i, i + 8, i + 16, …, one after the other. NumPy's own sums have no defined order.
-    """
+    """Sums over the last axis of the squares, which replace the differences, in the order of the compiled search."""
     np.multiply(differences, differences, out=differences)
     sums = np.zeros((*differences.shape[:-1], N_SUMS))
     for first in range(0, differences.shape[-1], N_SUMS):
@@ -287,10 +271,7 @@ def _sums_of_squares(differences: FloatArray) -> FloatArray:
 def exact_search(
     reference: Reference, rows: FloatArray, k: int, hidden: IntArray | None = None
 ) -> tuple[FloatArray, IntArray]:
-    """Distances and ids, each (n, C, k), of the nearest rows of each class by (distance, id).
-
-    `hidden` holds the position of the reference row that each query must not find, -1 for none.
-    """
+    """Distances and ids, each (n, C, k), of the nearest rows of each class by (distance, id)."""
     shape = (len(rows), len(reference.sizes), k)
     distances, ids = np.full(shape, np.inf), np.full(shape, -1, dtype=np.int64)
     if not len(reference.rows):

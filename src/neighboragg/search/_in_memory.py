@@ -300,32 +300,7 @@ def _on_sphere(rows: FloatArray) -> FloatArray:
 def dense_rows(
     X: FloatArray, codes: IntArray, *, share: float, n_neighbors: int = 10, n_jobs: int | None = None
 ) -> BoolArray:
-    """Mask of rows to keep when the sparsest `share` of every class is dropped.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    codes : ndarray of shape (n_samples,)
-        Integer class of each row.
-    share : float
-        Share of each class to drop, in [0, 1): its rows with the largest distance to their
-        `n_neighbors`-th neighbor in the same class.
-    n_neighbors : int, default=10
-    n_jobs : int, default=None
-
-    Returns
-    -------
-    keep : ndarray of bool of shape (n_samples,)
-        At least one row of every class is kept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg.search import dense_rows
-    >>> X = np.array([[0.0], [0.1], [0.2], [9.0]])
-    >>> dense_rows(X, np.zeros(4, dtype=int), share=0.25, n_neighbors=1)
-    array([ True,  True,  True, False])
-    """
+    """Mask of rows to keep when the sparsest `share` of every class is dropped."""
     keep = np.ones(len(X), dtype=bool)
     if share == 0:
         return keep

@@ -36,47 +36,7 @@ def learn_metric(
     learning_rate: float = 0.03,
     random_state: int | None = 0,
 ) -> FloatArray:
-    """Learn a linear map by mini-batch neighborhood components analysis.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    codes : ndarray of shape (n_samples,)
-        Integer class of each row.
-    rank : int, default=None
-        Columns of the map; None takes :func:`default_rank`.
-    n_steps : int, default=120
-    batch_size : int, default=1000
-    learning_rate : float, default=0.03
-        Of Adam, relative to the scale of the first map; falls linearly to a tenth.
-    random_state : int, default=0
-        Seed of the batches; the same seed gives the same map.
-
-    Returns
-    -------
-    components : ndarray of shape (n_features, rank)
-        Rows are mapped by ``X @ components``.
-
-    Notes
-    -----
-    Minimizes the mean of −log Σ_{j: y_j = y_i} p_ij with p_ij ∝ exp(−‖A'x_i − A'x_j‖²), j ≠ i, over the rows
-    of a batch, with its closed-form gradient. Full-batch implementations cost O(n²) a step; this one costs
-    O(`batch_size`²), in time and in memory.
-
-    References
-    ----------
-    Goldberger, Roweis, Hinton and Salakhutdinov, "Neighbourhood Components Analysis", NeurIPS 2004.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg.search import learn_metric
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(300, 4))
-    >>> A = learn_metric(X, (X[:, 0] > 0).astype(int))
-    >>> int(np.linalg.norm(A, axis=1).argmax())
-    0
-    """
+    """Learn a linear map by mini-batch neighborhood components analysis."""
     rng = np.random.default_rng(random_state)
     X = np.asarray(X)
     n_samples, n_features = X.shape
@@ -144,10 +104,7 @@ def _principal_axes(centered: FloatArray, rank: int) -> FloatArray:
 
 
 def _similarities(mapped: FloatArray) -> FloatArray:
-    """exp(−‖x_i − x_j‖²) for every pair of rows, in a unit of its own for each row i; 0 of a row with itself.
-
-    Of most pairs it is taken once and stands in both rows, as the unit is then the same.
-    """
+    """exp(−‖x_i − x_j‖²) for every pair of rows, in a unit of its own for each row i; 0 of a row with itself."""
     n = len(mapped)
     norms, ones = (mapped**2).sum(axis=1, keepdims=True), np.ones((n, 1), mapped.dtype)
     left, right = np.hstack([2 * mapped, -norms, -ones]), np.hstack([mapped, ones, norms])
@@ -171,12 +128,7 @@ def _similarities(mapped: FloatArray) -> FloatArray:
 
 
 def _gradient(X: FloatArray, codes: IntArray, components: FloatArray) -> FloatArray:
-    """Gradient of :func:`nca_loss` in the map.
-
-    With p_ij the probability that row i picks row j, the weight of a squared distance in the loss is (posterior given
-    agreement) − (prior): w_ij = p_ij [y_i = y_j] / Σ_{k: y_k = y_i} p_ik − p_ij. Similarities s_ij need not be divided
-    by their sums to p_ij: a product with [x, 1] gives Σ_j s_ij x_j and Σ_j s_ij, whose ratio is the mean.
-    """
+    """Gradient of :func:`nca_loss` in the map."""
     order = np.argsort(codes, kind="stable")
     X, codes = X[order], codes[order]
     mapped = X @ components

@@ -37,18 +37,7 @@ class Frame:
 
 
 class Reference(Stored):
-    """The reference rows, sorted by (class, id), and their single-precision copy for the product.
-
-    The copy holds [−2y, |y|²] of every row, whose product with [x, 1] is the squared distance less |x|², the same
-    for all. It is stored in blocks of rows, and a block feature by feature, as the compiled search reads it.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, n_features)
-    codes : ndarray of shape (n,)
-        Class of each row; ids are the positions in these arrays.
-    n_classes : int
-    """
+    """The reference rows, sorted by (class, id), and their single-precision copy for the product."""
 
     def __init__(self, rows: FloatArray, codes: IntArray, n_classes: int) -> None:
         self.ids = np.argsort(codes, kind="stable")

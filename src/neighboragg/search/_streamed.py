@@ -61,57 +61,7 @@ class BlockSearch:
 
 
 class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
-    """Exact search for the K nearest reference rows of each class, reading the reference rows in blocks.
-
-    Parameters
-    ----------
-    n_neighbors : int, default=5
-        Neighbors to find in every class.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-    memory : int or str, default="1 GB"
-        Memory that a search may take beside the queries, the labels and the result, in bytes or as text. Blocks are
-        as large as it allows.
-    n_jobs : int, default=None
-        Threads; each takes 48 MB of `memory`.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels; they order the class axis of every result.
-    class_count_ : ndarray of shape (n_classes,)
-        Reference rows of each class.
-    n_features_in_ : int
-        Number of features seen in fit.
-    n_samples_fit_ : int
-        Number of reference rows.
-
-    See Also
-    --------
-    ClasswiseNeighbors : The same for rows in memory.
-
-    Notes
-    -----
-    Every block is searched by :class:`ClasswiseNeighbors`, and what was found is merged by distance, then row id. A
-    distance depends on its two rows alone, and a search in memory has the same order, so that results have the bits
-    that it gives, for any size of blocks.
-
-    `fit` reads no rows, so that values which are not finite are noticed by a search. Every search reads all rows once:
-    ask for many queries at a time. Labels are held in memory.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neighboragg.search import StreamedNeighbors
-    >>> X = np.array([[0.0], [1.0], [5.0], [7.0]])  # or numpy.load("rows.npy", mmap_mode="r"), or "rows.parquet"
-    >>> index = StreamedNeighbors(n_neighbors=2, memory="200 MB").fit(X, ["a", "a", "b", "b"])
-    >>> distances, indices = index.kneighbors([[2.0]])
-    >>> distances
-    array([[[1., 2.],
-            [3., 5.]]])
-    >>> indices
-    array([[[1, 0],
-            [2, 3]]])
-    """
+    """Exact search for the K nearest reference rows of each class, reading the reference rows in blocks."""
 
     class_count_: IntArray
     _blocks: Blocks
@@ -131,21 +81,7 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: ArrayLike, *, classes: ArrayLike | None = None) -> Self:
-        """Remember where the reference rows are.
-
-        Parameters
-        ----------
-        X : array, path-like, pyarrow Dataset, list of these, or Blocks
-            See :func:`as_blocks`.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        classes : array-like of shape (n_classes,), default=None
-            All classes, where some may have no row. Defaults to the labels in `y`.
-
-        Returns
-        -------
-        self : StreamedNeighbors
-        """
+        """Remember where the reference rows are."""
         self._check_params()
         self._free_nbytes()
         blocks = as_blocks(X)
@@ -221,15 +157,7 @@ def _among(ids: IntArray, n: int) -> IntArray | None:
 
 
 def merge_nearest(distances: FloatArray, ids: IntArray, found: FloatArray, found_ids: IntArray) -> None:
-    """Put neighbors found elsewhere among those found so far, in place, by distance and then id.
-
-    Parameters
-    ----------
-    distances, ids : ndarray of shape (n, n_classes, K)
-        Nearest so far, ascending; missing ones are (inf, -1).
-    found, found_ids : ndarray of shape (n, n_classes, K)
-        Of other rows, in the same form.
-    """
+    """Put neighbors found elsewhere among those found so far, in place, by distance and then id."""
     # Nothing moves where the nearest of these is farther than the last of those.
     moving = (found[..., 0] <= distances[..., -1]) & (found_ids[..., 0] >= 0)
     if not moving.any():
@@ -247,24 +175,13 @@ MOST_SAMPLED = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Sample(Stored):
-    """Which of the training rows the learned parts have seen.
-
-    Parameters
-    ----------
-    rows : ndarray of int of shape (m,)
-        Positions in the training rows, ascending.
-    n_rows : int
-        Number of training rows.
-    """
+    """Which of the training rows the learned parts have seen."""
 
     rows: IntArray
     n_rows: int
 
     def places(self, positions: IntArray) -> IntArray:
-        """Positions among all training rows, then validation rows, as those among the sample, then validation rows.
-
-        -1 for what the learned parts have not seen.
-        """
+        """Positions among all training rows, then validation rows, as those among the sample, then validation rows."""
         place = np.minimum(np.searchsorted(self.rows, positions), len(self.rows) - 1)
         seen = np.where(self.rows[place] == positions, place, -1)
         return np.where(positions >= self.n_rows, positions - self.n_rows + len(self.rows), seen)

@@ -47,10 +47,7 @@ class GrowingRows:
 
 
 class GrowingFile:
-    """Rows in a .npy file, of which only one batch is in memory at a time.
-
-    It is written beside its place and moved there when it is complete.
-    """
+    """Rows in a .npy file, of which only one batch is in memory at a time."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._partial = path, path.with_name(f".{path.name}.partial")
@@ -101,19 +98,7 @@ class GrowingFile:
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """What a network makes of rows.
-
-    Parameters
-    ----------
-    views : dict of str to ndarray of shape (n, n_dimensions)
-        Vectors by the name of the layer they come from.
-    output : ndarray of shape (n, n_classes)
-        What the network gives, such as logits.
-    proba : ndarray of shape (n, n_classes)
-        Probabilities.
-    labels : ndarray of int of shape (n,) or None
-        The labels that came with the data, if any.
-    """
+    """What a network makes of rows."""
 
     views: dict[str, FloatArray]
     output: FloatArray

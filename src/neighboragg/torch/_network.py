@@ -124,18 +124,7 @@ CONVOLUTIONS = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
 
 
 class Listener:
-    """Takes down what goes through some layers while a module runs.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-    layers : sequence of str
-        Names as of `named_modules`, whose output is taken; or :data:`PENULTIMATE`, the input of the last linear layer.
-    head : str or None
-        Name of the last linear layer.
-    max_dimensions : int or None
-        Largest number of values of a picture.
-    """
+    """Takes down what goes through some layers while a module runs."""
 
     def __init__(
         self, module: torch.nn.Module, layers: Sequence[str], head: str | None, max_dimensions: int | None
@@ -191,15 +180,7 @@ class Listener:
 
 @dataclass(frozen=True)
 class Trace:
-    """What was seen while a module ran once.
-
-    Parameters
-    ----------
-    head : str or None
-        The linear layer that ran last and has an output for each class.
-    convolutions : tuple of str
-        All convolutions in the order in which they ran.
-    """
+    """What was seen while a module ran once."""
 
     head: str | None
     convolutions: tuple[str, ...]

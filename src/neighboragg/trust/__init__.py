@@ -5,6 +5,7 @@ from neighboragg.trust._classifier import TrustedClassifier as TrustedClassifier
 from neighboragg.trust._compare import compare as compare
 from neighboragg.trust._compare import split_rows as split_rows
 from neighboragg.trust._comparison import Comparison as Comparison
+from neighboragg.trust._fit import fit as fit
 from neighboragg.trust._score import score as score
 
 #: Users import these from neighboragg.

@@ -468,60 +468,13 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
 
     @available_if(_has_neighbors("familiarity"))
     def familiarity(self, X: Any) -> FloatArray:
-        """Have rows like these been seen: a p-value for each, small for a row unlike all others.
-
-        Trust says whether the predicted class is the right one of those known; familiarity, whether the row is one that
-        the question makes sense for.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        familiarity : ndarray of shape (n,)
-            In (0, 1]. Of rows like those of fit, at most a share α has a familiarity of α or less.
-
-        Notes
-        -----
-        See :meth:`NeighborAgg.familiarity <neighboragg.NeighborAgg.familiarity>` for the guarantee. It is exact
-        where validation rows are given and were drawn at random. Rows held out in fit are drawn by class, in the shares
-        of the classes; with `cv` the classifier and the scales of the columns have seen the rows compared with. Both
-        change it by little, as simulations show, but are not covered by the proof.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> from neighboragg import TrustedClassifier
-        >>> X, y = load_digits(return_X_y=True)
-        >>> known = y < 8
-        >>> model = TrustedClassifier(LogisticRegression(max_iter=50, tol=0.1), random_state=0)
-        >>> model = model.fit(X[known][:1000], y[known][:1000])
-        >>> bool((model.familiarity(X[known][1000:]) <= 0.05).mean() < 0.1)
-        True
-        >>> bool((model.familiarity(X[~known]) <= 0.05).mean() > 0.3)
-        True
-        """
+        """Have rows like these been seen: a p-value for each, small for a row unlike all others."""
         _, proba, vectors = self._ask(X, labels=False)
         return self.method_.familiarity(vectors, proba, left_out=self._own(vectors))
 
     @available_if(_has_neighbors("kneighbors"))
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[FloatArray, IntArray]:
-        """Nearest reference rows of every class, for methods that have neighbors.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n, n_features)
-        n_neighbors : int, default=None
-            Neighbors per class; defaults to those used for the trust.
-
-        Returns
-        -------
-        distances, indices : ndarray of shape (n, n_classes, n_neighbors)
-            Indices are positions in the rows passed to :meth:`fit`, followed by the rows of `X_val` if given;
-            missing neighbors are (inf, -1).
-        """
+        """Nearest reference rows of every class, for methods that have neighbors."""
         rows = self._check_rows(X)
         vectors = self._vectorizer.transform(rows, preprocessing_of(self.estimator_))
         distances, indices = self.method_.kneighbors(vectors, n_neighbors)
@@ -529,19 +482,7 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
 
     @available_if(_has_neighbors("explain"))
     def explain(self, X: Any) -> Explanation:
-        """What raised and lowered the trust in each row, and the neighbors behind it.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        explanation : Explanation
-            ``print`` it, or take its arrays. Neighbors are called by the index of the pandas frame passed to
-            :meth:`fit`, and shown with the values in which they differ most, as long as the model has not been
-            saved and loaded; `indices` are positions as in :meth:`kneighbors`.
-        """
+        """What raised and lowered the trust in each row, and the neighbors behind it."""
         labels, proba, vectors = self._ask(X, labels=True)
         explanation = self.method_.explain(vectors, proba, y_pred=labels, left_out=self._own(vectors))
         frames = getattr(self, "_frames_in_fit", None)

@@ -150,20 +150,7 @@ class Cell:
 
 
 def make_cell(X: FloatArray, labels: Array, base: str | Callable[[int], Any], seed: int) -> Cell:
-    """Split 40/10/50, scale with training statistics, train the base classifier.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-    labels : ndarray of shape (n,)
-    base : str or callable
-        Name of a base classifier, or a function of the seed that makes one.
-    seed : int
-
-    Returns
-    -------
-    cell : Cell
-    """
+    """Split 40/10/50, scale with training statistics, train the base classifier."""
     train, val, test = split_rows(len(labels), seed)
     classes = np.unique(labels[train])
     # A class the classifier has never seen cannot be predicted, nor encoded: such rows are left out.

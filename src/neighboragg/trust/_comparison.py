@@ -99,23 +99,7 @@ N_RESAMPLES = 2000
 def gain_interval(
     gains: FloatArray, sets: Sequence[str], weights: FloatArray | None = None
 ) -> tuple[float, float]:
-    """95% bootstrap interval for the mean gain: data sets are drawn with replacement, then splits of each.
-
-    Splits of one data set share its rows. Drawn as if independent, they would give an interval that says nothing
-    about another data set; drawn so, a single data set still has one that says how much its splits differ.
-
-    Parameters
-    ----------
-    gains : ndarray of shape (n,)
-    sets : sequence of str of shape (n,)
-        Data set that each gain was seen on.
-    weights : ndarray of shape (n,), default=None
-        What each gain counts in the mean; None means all the same.
-
-    Returns
-    -------
-    low, high : float
-    """
+    """95% bootstrap interval for the mean gain: data sets are drawn with replacement, then splits of each."""
     rng = np.random.default_rng(0)
     numbers = np.unique(np.asarray(sets), return_inverse=True)[1]
     counts = np.ones(len(gains)) if weights is None else weights

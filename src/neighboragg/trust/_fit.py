@@ -45,14 +45,7 @@ Found = tuple[slice, FloatArray, IntArray]
 
 @dataclass(frozen=True)
 class RowsFile:
-    """A matrix in a .npy file; every part of the input has its place in it.
-
-    Parameters
-    ----------
-    path : str
-    n_rows, n_features : int
-    dtype : str
-    """
+    """A matrix in a .npy file; every part of the input has its place in it."""
 
     path: str
     n_rows: int
@@ -122,16 +115,7 @@ class SearchShard:
 
 @dataclass(frozen=True)
 class SearchShards:
-    """A search in all reference rows, shard by shard; what an earlier run has found is not looked for again.
-
-    Parameters
-    ----------
-    rows : RowsFile
-    folder : Path
-        For answers, under names that depend on all that they depend on beside the rows.
-    shard_rows : int
-    executor : Executor
-    """
+    """A search in all reference rows, shard by shard; what an earlier run has found is not looked for again."""
 
     rows: RowsFile
     folder: Path
@@ -259,7 +243,7 @@ def fit(
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.linear_model import LogisticRegression
     >>> from neighboragg import TrustedClassifier
-    >>> from neighboragg._run import fit
+    >>> from neighboragg import fit
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> model = TrustedClassifier(LogisticRegression(max_iter=500), cv=5)
     >>> with tempfile.TemporaryDirectory() as folder:

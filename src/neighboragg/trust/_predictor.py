@@ -50,17 +50,7 @@ PIPELINE = ("sklearn.pipeline.Pipeline",) * 2
 
 @dataclass(frozen=True)
 class Answer:
-    """What a classifier says of a batch of rows, and the rows as its last step saw them.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n,) or None
-        Exactly what `predict` returns; None if not asked for.
-    proba : ndarray of shape (n, n_classes)
-        Exactly what `predict_proba` returns.
-    inputs : array-like, data frame or sparse matrix
-        The rows after the preprocessing of a Pipeline, the embeddings of a network, or the rows as they came.
-    """
+    """What a classifier says of a batch of rows, and the rows as its last step saw them."""
 
     labels: Array | None
     proba: FloatArray
@@ -68,11 +58,7 @@ class Answer:
 
 
 def ask(estimator: Any, X: Any, *, labels: bool = True) -> Answer:
-    """Ask for probabilities, and for labels if wanted, with each step of the classifier run once.
-
-    Labels are those of `predict`, always. They are taken from the probabilities where `predict` is known to do
-    so; any other classifier is asked for both, after its preprocessing has been run once.
-    """
+    """Ask for probabilities, and for labels if wanted, with each step of the classifier run once."""
     if gives_vectors(estimator):
         network = unfrozen(estimator)
         found = network.embed(X)

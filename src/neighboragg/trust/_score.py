@@ -130,7 +130,7 @@ def score(
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.linear_model import LogisticRegression
     >>> from neighboragg import TrustedClassifier
-    >>> from neighboragg._run import score
+    >>> from neighboragg import score
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> model = TrustedClassifier(LogisticRegression(max_iter=500), random_state=0).fit(X[::2], y[::2])
     >>> with tempfile.TemporaryDirectory() as folder:

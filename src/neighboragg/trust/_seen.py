@@ -33,15 +33,7 @@ LAST_SHIFT = np.array(31, dtype=np.uint64)
 
 
 class FittedRows(Deferred):
-    """What is needed to know rows of fit again.
-
-    Parameters
-    ----------
-    hashes : ndarray of int of shape (n,)
-        Of the vector of each row, by :func:`row_hashes`.
-    codes : ndarray of int of shape (n,)
-        Class of each row, as a position in the class axis.
-    """
+    """What is needed to know rows of fit again."""
 
     def __init__(self, hashes: IntArray, codes: IntArray) -> None:
         self.positions = np.argsort(hashes, kind="stable")
@@ -50,12 +42,7 @@ class FittedRows(Deferred):
         self.share_of_copies = _share_of_copies(self.hashes)
 
     def find(self, vectors: FloatArray, owner: str, codes: IntArray | None = None) -> IntArray | None:
-        """For each row the position of the row of fit that it is itself, or -1; None if there is none.
-
-        Warns if more rows are copies than rows of fit are copies of each other, equal ones taken once. Where those
-        often are, an equal row may well be another one, and counts as the row itself only when labels are judged,
-        given as `codes`: there it could confirm its own label.
-        """
+        """For each row the position of the row of fit that it is itself, or -1; None if there is none."""
         queries = row_hashes(vectors)
         first = self.hashes.searchsorted(queries)
         copies = self.hashes.take(first, mode="clip") == queries
@@ -101,10 +88,7 @@ class FittedRows(Deferred):
 
 
 def row_hashes(vectors: FloatArray) -> IntArray:
-    """A 64-bit number for each row, the same for equal rows.
-
-    In single precision, so that sums in another order, as in a batch of another size, do not matter.
-    """
+    """A 64-bit number for each row, the same for equal rows."""
     n, width = vectors.shape
     total = np.empty(n, dtype=np.uint64)
     place = _places(width)

@@ -24,37 +24,7 @@ MEMORY = "1 GB"
 
 @dataclass(eq=False)
 class StagedFit(Savable):
-    """A :class:`TrustedClassifier` on its way: what is learned from a sample first, then trust from all rows.
-
-    Parameters
-    ----------
-    model : TrustedClassifier
-        Its classifier and the way from rows to vectors have been fitted on the sample; trust has not.
-    proba : ndarray of shape (n_sample, n_classes) or None
-        Out-of-fold probabilities of the sample, where there are no validation rows.
-    n_features : int
-        Length of the vectors.
-    single : bool
-        Whether vectors are of single precision.
-
-    Notes
-    -----
-    With all rows in the sample, the model is that of :meth:`TrustedClassifier.fit`.
-    :func:`neighboragg.trust._fit.fit` goes through these stages with rows in files.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.naive_bayes import GaussianNB
-    >>> from neighboragg.trust import StagedFit, TrustedClassifier
-    >>> from neighboragg.search import as_blocks
-    >>> X, y = load_iris(return_X_y=True)
-    >>> stage = StagedFit.begin(TrustedClassifier(GaussianNB(), cv=5), X[::2], y[::2], validated=False)
-    >>> vectors = stage.vectors(X[::2])
-    >>> model = stage.finish(as_blocks(vectors), stage.hashes(vectors), y[::2])
-    >>> bool(model.score_samples(X[1::2]).mean() > 0.8)
-    True
-    """
+    """A :class:`TrustedClassifier` on its way: what is learned from a sample first, then trust from all rows."""
 
     model: TrustedClassifier
     proba: FloatArray | None
@@ -63,17 +33,7 @@ class StagedFit(Savable):
 
     @staticmethod
     def method_of(model: TrustedClassifier) -> NeighborAgg:
-        """The trust method, made to read its rows in blocks.
-
-        Parameters
-        ----------
-        model : TrustedClassifier
-
-        Returns
-        -------
-        method : NeighborAgg
-            With 1 GB as `memory`, where none is given.
-        """
+        """The trust method, made to read its rows in blocks."""
         method = NeighborAgg() if model.method is None else model.method
         if not isinstance(method, NeighborAgg):
             raise InvalidParameterError(
@@ -85,14 +45,7 @@ class StagedFit(Savable):
 
     @staticmethod
     def check(model: TrustedClassifier, *, validated: bool) -> None:
-        """Refuse a model that cannot be fitted in stages, before any row is read.
-
-        Parameters
-        ----------
-        model : TrustedClassifier
-        validated : bool
-            Whether there will be validation rows.
-        """
+        """Refuse a model that cannot be fitted in stages, before any row is read."""
         owner = type(model).__name__
         if gives_vectors(model.estimator):
             raise InvalidInputError(
@@ -107,21 +60,7 @@ class StagedFit(Savable):
 
     @classmethod
     def begin(cls, model: TrustedClassifier, X: Any, y: ArrayLike, *, validated: bool) -> Self:
-        """Fit the classifier, unless it is frozen, and what makes vectors.
-
-        Parameters
-        ----------
-        model : TrustedClassifier
-        X : array-like or data frame of shape (n_sample, n_features)
-            The training rows that :meth:`NeighborAgg.training_sample <neighboragg.NeighborAgg.training_sample>` names.
-        y : array-like of shape (n_sample,)
-        validated : bool
-            Whether there will be validation rows.
-
-        Returns
-        -------
-        stage : StagedFit
-        """
+        """Fit the classifier, unless it is frozen, and what makes vectors."""
         owner = type(model).__name__
         cls.check(model, validated=validated)
         model = clone(model)
@@ -145,52 +84,20 @@ class StagedFit(Savable):
         return cls(model, proba, vectors.shape[1], bool(vectors.dtype == np.float32))
 
     def vectors(self, X: Any) -> FloatArray:
-        """Vectors of training rows.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, n_features)
-
-        Returns
-        -------
-        vectors : ndarray of shape (n, n_features)
-        """
+        """Vectors of training rows."""
         rows = self.model._check_columns(X)
         with self.model._refusal_explained(rows):
             found = self.model._vectorizer.transform(rows, preprocessing_of(self.model.estimator_))
         return found.astype(np.float32 if self.single else np.float64, copy=False)
 
     def hashes(self, vectors: FloatArray) -> IntArray:
-        """A number for each row, by which it is known again.
-
-        Parameters
-        ----------
-        vectors : ndarray of shape (n, n_features)
-
-        Returns
-        -------
-        hashes : ndarray of int of shape (n,)
-        """
+        """A number for each row, by which it is known again."""
         return row_hashes(vectors)
 
     def finish(
         self, vectors: Blocks, hashes: IntArray, y: Array, X_val: Any = None, y_val: ArrayLike | None = None
     ) -> TrustedClassifier:
-        """Learn trust.
-
-        Parameters
-        ----------
-        vectors : Blocks
-            Of all training rows.
-        hashes : ndarray of int of shape (n,)
-        y : ndarray of shape (n,)
-        X_val : array-like or data frame, default=None
-        y_val : array-like, default=None
-
-        Returns
-        -------
-        model : TrustedClassifier
-        """
+        """Learn trust."""
         model, owner = self.model, type(self.model).__name__
         labels_val = None
         if X_val is not None and y_val is not None:

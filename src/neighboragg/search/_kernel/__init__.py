@@ -37,13 +37,7 @@ def source_digest() -> str:
 
 
 def load(variant: str) -> ctypes.CDLL:
-    """Load the library for one instruction set.
-
-    Raises
-    ------
-    OSError
-        If it is not there, cannot be loaded, or was compiled from another source.
-    """
+    """Load the library for one instruction set."""
     library = ctypes.CDLL(str(path_of(variant)))
     library.neighboragg_source_digest.restype = ctypes.c_char_p
     if library.neighboragg_source_digest().decode() != source_digest():
@@ -118,12 +112,7 @@ def search_compiled(
     *,
     lasting: bool = False,
 ) -> int:
-    """Fill `distances` and `ids`, each (n, C, K), with the nearest rows of each class by (distance, id).
-
-    `hidden` holds the position of the reference row that each query must not find, -1 for none. Rows that last are
-    projected for later searches, where that makes them faster. Returns for how many pairs of a query and a class the
-    first candidates were not certain.
-    """
+    """Fill `distances` and `ids`, each (n, C, K), with the nearest rows of each class by (distance, id)."""
     prepared = _prepared.get(reference)
     if prepared is None:
         prepared = _prepared[reference] = _prepare(reference)
@@ -224,17 +213,7 @@ CHOICES = ("auto", *VARIANTS, "numpy")
 
 @dataclass(frozen=True)
 class Kernel:
-    """The search in use, and why it is that one.
-
-    Attributes
-    ----------
-    name : {"avx512", "avx2", "baseline", "numpy"}
-        What it was compiled for; "numpy" if it is not compiled.
-    reason : str
-        Why it is this one.
-    library : ctypes.CDLL or None
-        What was compiled.
-    """
+    """The search in use, and why it is that one."""
 
     name: str
     reason: str
@@ -242,18 +221,7 @@ class Kernel:
 
 
 def kernel_in_use() -> Kernel:
-    """The search that the environment variable ``NEIGHBORAGG_KERNEL`` asks for; by default the fastest.
-
-    Returns
-    -------
-    kernel : Kernel
-
-    Examples
-    --------
-    >>> from neighboragg.search import kernel_in_use
-    >>> kernel_in_use().name in ("avx512", "avx2", "baseline", "numpy")
-    True
-    """
+    """The search that the environment variable ``NEIGHBORAGG_KERNEL`` asks for; by default the fastest."""
     return _choose(os.environ.get(VARIABLE, "auto"))
 
 

@@ -39,11 +39,7 @@ def is_worth_a_look(reference: Reference, n_queries: int) -> bool:
 
 
 def project(reference: Reference, k: int) -> Projection | None:
-    """Project on as few axes as tell the k nearest rows of a class apart; None where that takes most of them.
-
-    No neighbor is lost by it, as a projection brings no two rows farther apart: all rows that may be near in truth are
-    looked at as they are.
-    """
+    """Project on as few axes as tell the k nearest rows of a class apart; None where that takes most of them."""
     with ONE_THREAD:
         axes = _main_axes(reference)
         n_axes = None if axes is None else _fewest_axes(reference, axes, k)
