@@ -7,6 +7,7 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import settings
 
+import neighboragg
 import sizes
 
 collect_ignore_glob = (
@@ -36,6 +37,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     sizes.FULL = config.getoption("--full")
     settings.load_profile("full" if sizes.FULL else "quick")
+    for name in neighboragg.__all__:
+        getattr(neighboragg, name)  # examples are collected from what a package has imported
 
 
 def pytest_collection_modifyitems(config, items):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # Imported when first used, so a command that needs none of them starts at once.
-_HOMES = {
+ROOMS = {
     "Assessment": "neighboragg.trust",
     "Audit": "neighboragg.labels",
     "Comparison": "neighboragg.trust",
@@ -52,18 +52,15 @@ _HOMES = {
     "show_versions": "neighboragg._show_versions",
 }
 
-__all__ = sorted(_HOMES)
+__all__ = sorted(ROOMS)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in ROOMS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from neighboragg._core.packages import publish
-
-    globals()[name] = getattr(_import_module(_HOMES[name]), name)
-    publish(globals(), [name])
+    globals()[name] = getattr(_import_module(ROOMS[name]), name)
     return globals()[name]
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*__all__, "__version__"])

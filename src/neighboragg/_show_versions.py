@@ -5,6 +5,7 @@ import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
+from neighboragg._core.packages import publish
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.search import kernel_in_use
 
@@ -51,3 +52,6 @@ def _search() -> str:
     except InvalidParameterError as error:
         return f"none: {error}"
     return f"{kernel.name}: {kernel.reason}"
+
+
+publish(globals())

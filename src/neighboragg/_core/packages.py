@@ -1,6 +1,5 @@
 """Optional packages, and the public home of exported names."""
 
-from collections.abc import Iterable
 from importlib import import_module
 from types import FunctionType
 from typing import Any
@@ -20,18 +19,28 @@ def import_extra(module: str, *, extra: str, purpose: str) -> Any:
         ) from error
 
 
-def publish(namespace: dict[str, Any], names: Iterable[str] | None = None) -> None:
-    """Make a package the home of the classes and functions that it exports; call it last, with `globals()`."""
+def publish(namespace: dict[str, Any]) -> None:
+    """Make a module the home of what it exports, or neighboragg for what users import from there.
+
+    Call it last in the module, with `globals()`: a class that changed its home later would change its hash.
+    """
     package = namespace["__name__"]
-    # What other rooms of the package import from here is no business of a user's tab key.
-    namespace.setdefault("__dir__", lambda: sorted(namespace["__all__"]))
-    for name in namespace["__all__"] if names is None else names:
-        value = namespace[name]
-        written_in = getattr(value, "__module__", None) or ""
-        if not (isinstance(value, type | FunctionType) and written_in.startswith(f"{package}.")):
-            continue
-        value.__module__ = package
-        if isinstance(value, type):
-            for member in vars(value).values():
-                if isinstance(member, FunctionType) and member.__module__ == written_in:
-                    member.__module__ = package
+    rooms = import_module("neighboragg").ROOMS
+    if "__all__" in namespace:
+        # What other rooms of the package import from here is no business of a user's tab key.
+        namespace.setdefault("__dir__", lambda: sorted(namespace["__all__"]))
+    for name in namespace.get("__all__", ()):
+        _settle(namespace[name], package)
+    for name in (name for name, room in rooms.items() if room == package):
+        _settle(namespace[name], "neighboragg")
+
+
+def _settle(value: Any, package: str) -> None:
+    written_in = getattr(value, "__module__", None) or ""
+    if not (isinstance(value, type | FunctionType) and written_in.startswith("neighboragg.")):
+        return
+    value.__module__ = package
+    if isinstance(value, type):
+        for member in vars(value).values():
+            if isinstance(member, FunctionType) and member.__module__ == written_in:
+                member.__module__ = package

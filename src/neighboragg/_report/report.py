@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from neighboragg._core.checks import check_outcomes, check_real
 from neighboragg._core.display import html_table, text_table
-from neighboragg._core.packages import import_extra
+from neighboragg._core.packages import import_extra, publish
 from neighboragg._core.stats import lower_limit, upper_limit
 from neighboragg._core.types import ArrayLike, BoolArray, FloatArray
 from neighboragg.metrics import (
@@ -224,3 +224,6 @@ class TrustReport:
 def _interval(values: Mapping[str, float | None], spec: str) -> str:
     low, high = ("?" if values[end] is None else format(values[end], spec) for end in ("low", "high"))
     return f"{values['estimate']:{spec}} [{low}, {high}]"
+
+
+publish(globals())

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from neighboragg._core.checks import check_real
-from neighboragg._core.packages import import_extra
+from neighboragg._core.packages import import_extra, publish
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.labels import ReviewSet, load_review_set
 
@@ -210,3 +210,6 @@ def _url_host(host: str) -> str:
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
     return f"[{host}]" if ":" in host else host
+
+
+publish(globals())

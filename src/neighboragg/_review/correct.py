@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from neighboragg._core.files import check_outputs, staged_files
+from neighboragg._core.packages import publish
 from neighboragg._data.folder import FolderTable, move_pictures, planned_moves
 from neighboragg._data.open import format_of, read_table
 from neighboragg._data.source import Table
@@ -154,3 +155,6 @@ def _rows_now(data: Table, review_set: ReviewSet, decided: Collection[int], labe
 
 def _holds(data: Table, row: int, digest: str) -> bool:
     return row < len(data) and data.digest_of(row) == digest
+
+
+publish(globals())

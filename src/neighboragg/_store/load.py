@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.frozen import FrozenEstimator
 
+from neighboragg._core.packages import publish
 from neighboragg._store.objects import Given, read_object
 
 
@@ -75,3 +76,6 @@ def load(
             Given("features", "Vectorizer", "function", features, instead=False),
         ]
     return read_object(path, given=given, trusted=tuple(trusted), mmap=mmap)
+
+
+publish(globals())

@@ -1,5 +1,6 @@
 """A classifier that also scores how far each of its predictions can be trusted."""
 
+from neighboragg._core.packages import publish as _publish
 from neighboragg.trust._assessment import Assessment as Assessment
 from neighboragg.trust._classifier import TrustedClassifier as TrustedClassifier
 from neighboragg.trust._compare import compare as compare
@@ -10,3 +11,5 @@ from neighboragg.trust._score import score as score
 
 #: Users import these from neighboragg.
 __all__: list[str] = []
+
+_publish(globals())
