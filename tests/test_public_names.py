@@ -68,6 +68,18 @@ def test_public_names_say_a_module_they_are_public_in():
     assert neighboragg.methods.TrustScore.__module__ == "neighboragg.methods"
 
 
+def test_docs_list_every_public_name():
+    page = (PROJECT / "docs" / "api.md").read_text()
+    if find_spec("torch") is None:
+        page = re.sub(r"## neighboragg\.torch\n.*?\n## ", "## ", page, flags=re.DOTALL)
+    listed = [
+        f"{section.partition(chr(10))[0]}.{name}"
+        for section in page.split("\n## ")[1:]
+        for name in re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)
+    ]
+    assert sorted(listed) == sorted(path for path, _ in published())
+
+
 def test_sources_of_methods_are_found():
     assert "def fit(" in inspect.getsource(neighboragg.TrustedClassifier.fit)
     assert "def find_mislabeled(" in inspect.getsource(neighboragg.find_mislabeled)
