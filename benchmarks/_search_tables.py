@@ -58,9 +58,9 @@ def approximate() -> str:
         "| --- " * 11 + "|",
     ]
     for row in read("approximate"):
-        exact = row["algorithm"] == "exact"
+        exact = row["search"] == "exact"
         shape = f"{row['data']}, {row['rows']:,} × {row['features']}, {row['classes']}" if exact else ""
-        name = "**exact**" if exact else f"{row['algorithm']}, {row['recall_asked']:g}"
+        name = "**exact**" if exact else f"{row['search']}, {row['recall_asked']:g}"
         if not exact and row["classes_with_index"] < row["classes"]:
             name += f": exact in {row['classes'] - row['classes_with_index']} classes"
         found = [f"{row[key]:.4f}" for key in ("recall_limit", "recall_estimated", "recall_measured")]

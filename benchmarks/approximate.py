@@ -7,8 +7,7 @@ logistic regression, on Fashion-MNIST of 20 of the features, so that there are e
 processor time on one thread. Recall is measured on the test rows, which nobody has seen, in the class where it is
 lowest.
 
-Data: NEIGHBORAGG_DATA, or what has been downloaded. HNSW is left out with a million rows, where it takes minutes to
-build.
+Data: NEIGHBORAGG_DATA, or what has been downloaded.
 """
 
 import argparse
@@ -24,13 +23,13 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks._record import RESULTS, read, save
 from benchmarks.datasets import load_dataset
 from neighboragg import NeighborAgg
-from neighboragg.exceptions import RecallWarning
+from neighboragg.exceptions import TrustWarning
 from neighboragg.metrics import auroc, average_precision_error
+from neighboragg.search import Approximate, Exact
 from neighboragg.search._kernel import kernel_in_use
 
 N_VAL, N_TEST, N_TRAINING = 2000, 5000, 20_000
 K, RECALLS, SEED = 20, (0.9, 0.95, 0.99), 0
-LARGEST_GRAPH = 300_000
 SEARCHES = 5
 
 
@@ -75,9 +74,11 @@ SHAPES: list[tuple[Callable[[int, int, int], Problem], int, int, int]] = [
 ]
 
 
-def settings(n: int) -> list[tuple[str, float]]:
-    kinds = ("hnsw", "ivf") if n <= LARGEST_GRAPH else ("ivf",)
-    return [("exact", 0.99), *((kind, recall) for kind in kinds for recall in RECALLS), ("auto", 0.99)]
+SETTINGS: list[tuple[str, Any]] = [
+    ("exact", Exact()),
+    *(("always", Approximate(recall, always=True)) for recall in RECALLS),
+    ("where faster", Approximate(0.99)),
+]
 
 
 def cpu(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -86,7 +87,7 @@ def cpu(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, result
 
 
-def measure(problem: Problem, n: int, algorithms: list[str]) -> list[dict[str, Any]]:
+def measure(problem: Problem, n: int) -> list[dict[str, Any]]:
     X, y, (val, test) = problem.X, problem.y, (slice(n, n + N_VAL), slice(n + N_VAL, None))
     model = LogisticRegression(max_iter=1000).fit(X[:N_TRAINING, problem.seen], y[:N_TRAINING])
     P = model.predict_proba(X[n:, problem.seen])
@@ -94,14 +95,10 @@ def measure(problem: Problem, n: int, algorithms: list[str]) -> list[dict[str, A
     correct = model.classes_[P_test.argmax(axis=1)] == y[test]
     rows: list[dict[str, Any]] = []
     exact_trust, last = np.empty(0), np.empty(0)
-    for algorithm, recall in settings(n):
-        if algorithm not in algorithms:
-            continue
-        method = NeighborAgg(
-            n_neighbors=K, effort="fast", learned_metric=False, algorithm=algorithm, recall=recall
-        )
+    for name, search in SETTINGS:
+        method = NeighborAgg(n_neighbors=K, effort="fast", learned_metric=False, search=search)
         with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", RecallWarning)
+            warnings.simplefilter("always", TrustWarning)
             fit_seconds, _ = cpu(
                 lambda method=method: method.fit(
                     X[:n], y[:n], X_val=X[val], y_val=y[val], proba_val=P_val, classes=model.classes_
@@ -112,14 +109,14 @@ def measure(problem: Problem, n: int, algorithms: list[str]) -> list[dict[str, A
         searches = [cpu(lambda index=index: index.kneighbors(X[test])) for _ in range(SEARCHES)]
         search_seconds, distances = min(seconds for seconds, _ in searches), searches[0][1][0]
         trust = method.score_samples(X[test], P_test)
-        if algorithm == "exact":
+        if name == "exact":
             exact_trust, last = trust, distances[:, :, -1:]
         difference = np.abs(trust - exact_trust)
         rows.append(
             {
                 "data": problem.name, "rows": n, "features": X.shape[1], "classes": len(model.classes_),
-                "kernel": kernel_in_use().name, "algorithm": algorithm, "recall_asked": recall,
-                "classes_with_index": int((index.algorithm_ != "exact").sum()),
+                "kernel": kernel_in_use().name, "search": name, "recall_asked": getattr(search, "recall", 1.0),
+                "classes_with_index": int((~index.is_exact_).sum()),
                 "not_reached": len(caught) > 0,
                 "fit_seconds": round(fit_seconds, 2),
                 "search_microseconds": round(1e6 * search_seconds / N_TEST, 1),
@@ -138,22 +135,19 @@ def measure(problem: Problem, n: int, algorithms: list[str]) -> list[dict[str, A
 
 def which(row: dict[str, Any]) -> tuple[Any, ...]:
     """What a result is of; a later one takes its place."""
-    return tuple(row[key] for key in ("data", "rows", "features", "classes", "algorithm", "recall_asked"))
+    return tuple(row[key] for key in ("data", "rows", "features", "classes", "search", "recall_asked"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shapes", type=int, nargs="*", default=range(len(SHAPES)), help="which, from 0")
-    parser.add_argument(
-        "--algorithms", nargs="*", default=["exact", "hnsw", "ivf", "auto"], help="exact among them"
-    )
     args = parser.parse_args()
     results = {
         which(row): row for row in (read("approximate") if (RESULTS / "approximate.json").exists() else [])
     }
     for number in args.shapes:
         make, n, d, n_classes = SHAPES[number]
-        results |= {which(row): row for row in measure(make(n, d, n_classes), n, args.algorithms)}
+        results |= {which(row): row for row in measure(make(n, d, n_classes), n)}
         save("approximate", list(results.values()), SEED)
 
 

@@ -31,7 +31,7 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks._record import RESULTS, save
 from neighboragg import NeighborAgg, TrustedClassifier, score
 from neighboragg._run.executor import connect
-from neighboragg.search import ClasswiseNeighbors
+from neighboragg.search import ClasswiseNeighbors, Streamed
 from neighboragg.search._kernel import kernel_in_use
 from neighboragg.search._streamed import StreamedNeighbors
 
@@ -105,7 +105,7 @@ def child(folder: Path, allowed: int) -> None:
         # What came with the libraries is not counted, and 16 MB are left for the interpreter.
         limit = int(before * 1e6) + allowed + 16 * 10**6 + queries.nbytes + 16 * len(queries) * N_CLASSES * K
         resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
-        index = StreamedNeighbors(K, memory=allowed)
+        index = StreamedNeighbors(K, search=Streamed(allowed))
     own = Watched("RssAnon")
     with own:
         (distances, ids), cpu = cpu_of(lambda: index.fit(rows, labels).kneighbors(queries))
@@ -155,7 +155,7 @@ def shards(args: argparse.Namespace) -> list[dict[str, Any]]:
 
     def cpu(n_rows: int, n_asked: int, n_shards: int) -> float:
         parts = np.array_split(X[:n_rows], n_shards)
-        index = StreamedNeighbors(K, memory="20 GB").fit(parts, y[:n_rows])
+        index = StreamedNeighbors(K, search=Streamed("20 GB")).fit(parts, y[:n_rows])
         return min(cpu_of(lambda: index.kneighbors(queries[:n_asked]))[1] for _ in range(3))
 
     # Cost = rows × build + rows × queries × search + shards × queries × merge, from runs at a quarter of the size.

@@ -103,7 +103,7 @@ def label_arrays() -> Iterator[tuple[str, Any]]:
     for name, (X, y) in tables().items():
         noisy = np.array(y, copy=True)
         noisy[::17] = np.roll(noisy, 7)[::17]
-        result = find_mislabeled(X, noisy, force=True, duplicates="ignore" if name == "copies" else "group")
+        result = find_mislabeled(X, noisy, duplicates="ignore" if name == "copies" else "group")
         for field in ("scores", "p_wrong", "mask", "suggested"):
             yield f"{name}/labels/{field}", getattr(result, field)
     X, y = tables()["digits"]

@@ -109,6 +109,7 @@ def test_searches_at_once_leave_the_threads_of_products_as_they_were():
 
 
 @pytest.mark.full(keep=2)
+@pytest.mark.filterwarnings("ignore:What was passed to MislabelDetector predicts")
 @pytest.mark.parametrize(
     ("n_rows", "n_jobs", "expected"), [(400, 2, 2), (60, 2, 1), (400, None, 1), (60, None, 1)]
 )
@@ -132,7 +133,7 @@ def test_boosting_is_bound_to_as_many_threads_as_it_may_use(monkeypatch, n_rows,
         NeighborAgg(second_opinions=["shallow boosting"], learned_metric=False, n_jobs=n_jobs).fit(
             X, y, proba_val=proba
         )
-        MislabelDetector(boosting=True, n_passes=1, n_jobs=n_jobs, force=True).fit(X, y)
+        MislabelDetector(effort="best", n_jobs=n_jobs).fit(X, y)
         assert max(openmp_threads()) == 2
     assert max(seen) == expected
 

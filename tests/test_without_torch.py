@@ -39,11 +39,11 @@ def test_what_needs_it_names_the_extra():
 @pytest.mark.full
 def test_a_device_names_the_extra():
     done = run(
-        "from neighboragg.search import ClasswiseNeighbors\n"
-        "ClasswiseNeighbors(1, device='cpu').fit([[0.0]], [0]).kneighbors([[1.0]])"
+        "from neighboragg.search import ClasswiseNeighbors, Exact\n"
+        "ClasswiseNeighbors(1, search=Exact(device='cpu')).fit([[0.0]], [0]).kneighbors([[1.0]])"
     )
     assert done.returncode == 1
     assert done.stderr.endswith(
-        "MissingExtraError: The 'device' parameter of ClasswiseNeighbors needs the package 'torch', which is not "
-        'installed.\nHint: pip install "neighboragg[torch]"\n'
+        "MissingExtraError: The 'device' parameter of Exact needs the package 'torch', which is not installed."
+        '\nHint: pip install "neighboragg[torch]"\n'
     )

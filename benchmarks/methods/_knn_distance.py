@@ -6,7 +6,7 @@ from neighboragg._core.checks import check_integer
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._pool.evidence import FitData
 from neighboragg.methods import TrustMethod
-from neighboragg.search import ClasswiseNeighbors
+from neighboragg.search import ClasswiseNeighbors, Exact
 
 __all__ = ["KNNDistance"]
 
@@ -54,9 +54,9 @@ class KNNDistance(TrustMethod):
     def _fit(self, data: FitData) -> None:
         k = check_integer(self.n_neighbors, "n_neighbors", type(self).__name__, minimum=1)
         # Neighbors within one class that holds every row are the neighbors among all rows.
-        self.index_ = ClasswiseNeighbors(min(k, len(data.X)), metric=self.metric, n_jobs=self.n_jobs).fit(
-            data.X, np.zeros(len(data.X), dtype=np.intp)
-        )
+        self.index_ = ClasswiseNeighbors(
+            min(k, len(data.X)), search=Exact(self.metric), n_jobs=self.n_jobs
+        ).fit(data.X, np.zeros(len(data.X), dtype=np.intp))
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         return self._nearness(X, proba.shape[1], None)

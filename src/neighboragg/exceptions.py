@@ -3,6 +3,9 @@
 Each refines an exception that users already catch.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from sklearn.exceptions import NotFittedError
 
 __all__ = [
@@ -13,12 +16,12 @@ __all__ = [
     "MissingExtraError",
     "NeighborAggError",
     "NotCalibratedError",
-    "NotNumericError",
-    "RecallWarning",
-    "SlowSearchWarning",
+    "PartsFailedError",
     "TrustWarning",
     "UntrustedTypeError",
 ]
+
+SHOWN_FAILURES = 5
 
 
 class NeighborAggError(Exception):
@@ -33,12 +36,8 @@ class InvalidInputError(NeighborAggError, ValueError):
     """Data (rows, labels, probabilities) that cannot be used as given."""
 
 
-class NotNumericError(InvalidInputError, TypeError):
-    """A value that is not a number where only numbers can be used."""
-
-
 class NotCalibratedError(NeighborAggError, NotFittedError):
-    """A decision was asked for before the threshold was calibrated."""
+    """A decision was requested before the threshold was calibrated."""
 
 
 class MissingExtraError(NeighborAggError, ImportError):
@@ -53,17 +52,23 @@ class UntrustedTypeError(NeighborAggError, TypeError):
     """A saved estimator contains types that were not declared as trusted."""
 
 
+class PartsFailedError(NeighborAggError):
+    """Some parts of a run could not be done; the others are written."""
+
+    def __init__(self, failed: Mapping[str, str], n_parts: int, folder: Path) -> None:
+        self.failed = dict(failed)
+        shown = "".join(f"\n- {place}: {error}" for place, error in list(failed.items())[:SHOWN_FAILURES])
+        more = f"\n- and {len(failed) - SHOWN_FAILURES} more" if len(failed) > SHOWN_FAILURES else ""
+        super().__init__(
+            f"{len(failed)} of {n_parts} parts failed; the other {n_parts - len(failed)} are in {folder}."
+            f"{shown}{more}\nHint: rerun the same command to repeat only the failed parts. If an input file must be "
+            "repaired first, choose a new output folder."
+        )
+
+
 class TrustWarning(UserWarning):
-    """A result that is computed as asked, and may not mean what it seems to."""
+    """The result was computed as asked, but may not mean what it seems to."""
 
 
 class FittedRowsWarning(TrustWarning):
-    """Rows are judged that the model was fitted on, and so look better than new rows do."""
-
-
-class SlowSearchWarning(UserWarning):
-    """A large search runs without the compiled kernel; its results are the same."""
-
-
-class RecallWarning(UserWarning):
-    """An approximate search does not reach the recall asked for, and is exact instead."""
+    """The rows scored were used to fit the model, so they look better than new rows do."""

@@ -30,7 +30,7 @@ def listed(path):
 
 
 def test_a_file_that_comes_in_the_meantime_shifts_no_rows(folder, tmp_path, monkeypatch):
-    quick = partial(find_mislabeled, own_models=False)
+    quick = partial(find_mislabeled, effort="fast")
     monkeypatch.setattr("neighboragg.labels._large.find_mislabeled", quick)
 
     def progress(stage, done, total):

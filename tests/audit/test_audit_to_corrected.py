@@ -75,7 +75,7 @@ def test_integer_labels_stay_integers_and_parquet_works(tmp_path):
     noisy = add_label_noise(y.to_numpy(), rate=0.05, random_state=1)
     table, flagged, fixed = tmp_path / "w.parquet", tmp_path / "s.csv", tmp_path / "c.parquet"
     X.assign(y=noisy.y).to_parquet(table)
-    run("audit", table, "--label", "y", "-o", flagged, "--budget", 5)
+    run("audit", table, "--label", "y", "-o", flagged, "--flag", 5)
     review_path = flagged.with_suffix(".review.json")
     decide_everything(review_path.with_suffix(".decisions.sqlite"), load_review_set(review_path))
     run("correct", table, "--label", "y", "--review", flagged, "-o", fixed)
@@ -88,9 +88,7 @@ def test_a_sample_of_the_rows_is_judged_and_corrected_in_place(wine, tmp_path):
     frame, _, wrong = wine
     table, flagged, fixed = tmp_path / "wine.csv", tmp_path / "s.csv", tmp_path / "c.csv"
     frame.to_csv(table, index=False)
-    run(
-        "audit", table, "--label", "cultivar", "-o", flagged, "--sample", 150, "--budget", 6, "--n-random", 10
-    )
+    run("audit", table, "--label", "cultivar", "-o", flagged, "--sample", 150, "--flag", 6, "--n-random", 10)
     review_path = flagged.with_suffix(".review.json")
     review_set = load_review_set(review_path)
     assert (review_set.n_rows, review_set.n_judged) == (178, 150)
@@ -115,7 +113,7 @@ def test_dates_and_missing_values_are_shown(tmp_path):
     )
     table, flagged = tmp_path / "w.parquet", tmp_path / "s.csv"
     frame.to_parquet(table)
-    run("audit", table, "--label", "y", "-o", flagged, "--budget", 4)
+    run("audit", table, "--label", "y", "-o", flagged, "--flag", 4)
     contents = [item.content for item in load_review_set(flagged.with_suffix(".review.json")).items]
     assert all(content["when"].startswith("2024-") for content in contents)
     assert {content["count"] for content in contents} == {1, None}
@@ -130,7 +128,7 @@ def test_texts(tmp_path):
     noisy = add_label_noise(labels, rate=0.05, random_state=0)
     table, flagged = tmp_path / "texts.csv", tmp_path / "suspicious.csv"
     pd.DataFrame({"sentence": texts, "kind": noisy.y}).to_csv(table, index=False)
-    run("audit", table, "--label", "kind", "-o", flagged, "--budget", 12)
+    run("audit", table, "--label", "kind", "-o", flagged, "--flag", 12)
     found = pd.read_csv(flagged)
     assert noisy.mask[found["row"]].all()
     item = load_review_set(flagged.with_suffix(".review.json")).flagged[0]
@@ -147,7 +145,7 @@ def test_a_table_of_the_form_of_the_quora_questions(tmp_path):
     table, flagged = tmp_path / "train.csv", tmp_path / "suspicious.csv"
     identifiers = [f"{i:020x}" for i in range(300)]
     pd.DataFrame({"qid": identifiers, "question_text": texts, "target": noisy.y}).to_csv(table, index=False)
-    options = ["--text", "question_text", "--sample", 250, "--budget", 8]
+    options = ["--text", "question_text", "--sample", 250, "--flag", 8]
     run("audit", table, "--label", "target", "-o", flagged, *options)
     found = pd.read_csv(flagged)
     assert noisy.mask[found["row"]].all()
@@ -195,7 +193,7 @@ def test_probabilities_of_a_sample_in_which_a_class_is_missing(tmp_path):
     proba = np.eye(3)[y - 9] * 0.7 + 0.1
     pd.DataFrame(X, columns=list("abc")).assign(y=y).to_csv(tmp_path / "t.csv", index=False)
     np.save(tmp_path / "p.npy", proba)
-    options = ["--proba", tmp_path / "p.npy", "--sample", 100, "--budget", 1, "--seed", 3]
+    options = ["--proba", tmp_path / "p.npy", "--sample", 100, "--flag", 1, "--seed", 3]
     run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", *options)
     assert load_review_set(tmp_path / "s.review.json").classes == ("10", "9")
 

@@ -47,7 +47,7 @@ def test_only_decided_labels_change_in_a_csv_file(wine, tmp_path):
     table, flagged, fixed = tmp_path / "t.csv", tmp_path / "s.csv", tmp_path / "c.csv"
     frame.to_csv(table, index=False)
     assert "1 of 178 rows have no label and are left out." in run(
-        "audit", table, "--label", "y", "-o", flagged, "--budget", 6
+        "audit", table, "--label", "y", "-o", flagged, "--flag", 6
     )
     review_set, rows = relabel_all(flagged)
     with pytest.raises(InvalidInputError) as error:
@@ -72,7 +72,7 @@ def test_a_parquet_file_keeps_its_index_and_types(wine, tmp_path):
     frame = X.assign(size=pd.array(np.arange(178), dtype="Int16"), kind=kinds).set_index(index)
     table, flagged, fixed = tmp_path / "t.parquet", tmp_path / "s.csv", tmp_path / "c.parquet"
     frame.to_parquet(table)
-    run("audit", table, "--label", "kind", "-o", flagged, "--budget", 5)
+    run("audit", table, "--label", "kind", "-o", flagged, "--flag", 5)
     _, rows = relabel_all(flagged)
     run("correct", table, "--label", "kind", "--review", flagged, "-o", fixed)
     after = pd.read_parquet(fixed)
@@ -93,7 +93,7 @@ def test_a_comma_at_the_end_of_every_line(wine, tmp_path):
     X, noisy = wine
     lines = X.iloc[:, :4].assign(y=np.array(["u", "v", "w"])[noisy.y]).to_csv(index=False).splitlines()
     (tmp_path / "t.csv").write_text("\n".join([lines[0], *(line + "," for line in lines[1:])]) + "\n")
-    run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", "--budget", 3)
+    run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", "--flag", 3)
     assert load_review_set(tmp_path / "s.review.json").classes == ("u", "v", "w")
 
 
@@ -105,7 +105,7 @@ def test_labels_and_values_that_plots_and_json_do_not_like(wine, tmp_path):
     folder = tmp_path / "[red] [b"
     folder.mkdir()
     frame.to_csv(folder / "t.csv", index=False)
-    output = run("audit", folder / "t.csv", "--label", "y", "-o", folder / "s.csv", "--budget", 178)
+    output = run("audit", folder / "t.csv", "--label", "y", "-o", folder / "s.csv", "--flag", 178)
     assert f"neighboragg review {folder / 's.csv'}" in output
     items = {item.row: item for item in load_review_set(folder / "s.review.json").items}
     assert items[3].content["alcohol"] == "inf"
@@ -120,7 +120,7 @@ def test_an_identifier_does_not_make_a_column_for_every_row(tmp_path):
     noisy = add_label_noise(y, rate=0.05, random_state=0)
     frame["y"] = noisy.y
     frame.to_csv(tmp_path / "t.csv", index=False)
-    run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", "--budget", 15)
+    run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", "--flag", 15)
     assert noisy.mask[pd.read_csv(tmp_path / "s.csv")["row"]].mean() > 0.7
 
 
@@ -133,7 +133,7 @@ def test_copies_of_a_text_do_not_vouch_for_it(tmp_path):
     noisy = add_label_noise(labels, rate=0.08, random_state=0)
     rows = np.concatenate([np.arange(200), np.flatnonzero(noisy.mask)])
     pd.DataFrame({"text": texts[rows], "kind": noisy.y[rows]}).to_csv(tmp_path / "t.csv", index=False)
-    run("audit", tmp_path / "t.csv", "--label", "kind", "-o", tmp_path / "s.csv", "--budget", 32)
+    run("audit", tmp_path / "t.csv", "--label", "kind", "-o", tmp_path / "s.csv", "--flag", 32)
     found = pd.read_csv(tmp_path / "s.csv")["row"]
     assert noisy.mask[rows][found].mean() > 0.9
 
@@ -153,7 +153,7 @@ def test_missing_texts_are_empty_ones(tmp_path):
         "text",
         "-o",
         tmp_path / "s.csv",
-        "--budget",
+        "--flag",
         2,
     )
 
@@ -162,23 +162,23 @@ def test_a_second_audit_does_not_orphan_decisions(wine, tmp_path):
     X, noisy = wine
     table, flagged = tmp_path / "t.csv", tmp_path / "s.csv"
     X.assign(y=noisy.y).to_csv(table, index=False)
-    run("audit", table, "--label", "y", "-o", flagged, "--budget", 5)
+    run("audit", table, "--label", "y", "-o", flagged, "--flag", 5)
     relabel_all(flagged)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(InvalidInputError) as error:
-        run("audit", table, "--label", "y", "-o", flagged, "--budget", 6)
+        run("audit", table, "--label", "y", "-o", flagged, "--flag", 6)
     assert str(error.value) == (
         f"{flagged} exists already.\nHint: choose another name with -o, or replace it with --overwrite."
     )
     with pytest.raises(InvalidInputError) as error:
-        run("audit", table, "--label", "y", "-o", flagged, "--budget", 6, "--overwrite")
+        run("audit", table, "--label", "y", "-o", flagged, "--flag", 6, "--overwrite")
     assert str(error.value) == (
         f"{tmp_path}/s.review.decisions.sqlite holds decisions about an earlier audit, which these flags do not "
         "fit.\nHint: choose another name with -o, or move that file away."
     )
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     # The same audit again finds the same rows, and changes nothing.
-    run("audit", table, "--label", "y", "-o", flagged, "--budget", 5, "--overwrite")
+    run("audit", table, "--label", "y", "-o", flagged, "--flag", 5, "--overwrite")
     run("correct", table, "--label", "y", "--review", flagged, "-o", tmp_path / "c.csv")
 
 
@@ -224,7 +224,7 @@ def test_rows_are_numbered_as_in_the_file_and_folders_are_made(wine, tmp_path):
     X, noisy = wine
     X.assign(y=noisy.y).to_csv(tmp_path / "t.csv", index=False)
     flagged = tmp_path / "new" / "folder" / "s.csv"
-    options = ["--sample", 120, "--budget", 3]
+    options = ["--sample", 120, "--flag", 3]
     output = run("audit", tmp_path / "t.csv", "--label", "y", "-o", flagged, *options)
     said = [line.split(":")[0].strip() for line in output.splitlines() if line.startswith("  line ")]
     assert said == pd.read_csv(flagged)["place"].tolist()
@@ -235,7 +235,7 @@ def test_texts_are_judged_with_other_columns(wine, tmp_path):
     X, noisy = wine
     frame = X.assign(notes=[f"tasting note {i}" for i in range(178)], y=noisy.y)
     frame.to_csv(tmp_path / "t.csv", index=False)
-    output = run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", "--budget", 7)
+    output = run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", "--flag", 7)
     assert "  texts       notes\n" in output
     assert noisy.mask[pd.read_csv(tmp_path / "s.csv")["row"]].mean() > 0.7
 
@@ -259,7 +259,7 @@ def test_nothing_decided_yet(wine, tmp_path):
     X, noisy = wine
     table, flagged = tmp_path / "t.csv", tmp_path / "s.csv"
     X.assign(y=noisy.y).to_csv(table, index=False)
-    run("audit", table, "--label", "y", "-o", flagged, "--budget", 5)
+    run("audit", table, "--label", "y", "-o", flagged, "--flag", 5)
     with pytest.raises(InvalidInputError) as error:
         run("correct", table, "--label", "y", "--review", flagged)
     assert str(error.value) == f"Nothing has been decided yet.\nHint: neighboragg review {flagged}"

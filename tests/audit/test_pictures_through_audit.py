@@ -99,7 +99,7 @@ def test_a_folder_that_changed(digits, tmp_path):
     """Pictures that came or went elsewhere do no harm; one that was decided about must be there."""
     root, *_ = digits
     flagged, fixed = tmp_path / "s.csv", tmp_path / "c.csv"
-    run("audit", root, "-o", flagged, "--budget", 5)
+    run("audit", root, "-o", flagged, "--flag", 5)
     review_set = relabel_all(flagged.with_suffix(".review.json"))
     decided = {item.content["image"]: item.suggested for item in review_set.flagged}
     folder = sorted(root.iterdir())[0]
@@ -274,7 +274,7 @@ def test_unreadable_pictures_stop_the_audit_or_are_named(table_of_digits, tmp_pa
         "  line 13 (../secret.png): the path must lead below the folder of the table, with forward slashes\n"
         "  line 15 (digits/page.html): its name does not end in one of .avif, .bmp, .gif, .jpeg, .jpg, .png, .webp"
     )
-    options = ["--label", "y", "--image", "picture", "-o", tmp_path / "s.csv", "--budget", 5]
+    options = ["--label", "y", "--image", "picture", "-o", tmp_path / "s.csv", "--flag", 5]
     assert message_of(run, "audit", table, *options) == (
         f"5 of 239 pictures cannot be read or shown:\n{problems}\n"
         "Hint: repair or remove them, or go on without them: --skip-unreadable."
@@ -362,7 +362,7 @@ def test_texts_by_an_encoder_of_ones_own(tmp_path, encoder_here):
     noisy = add_label_noise(labels, rate=0.05, random_state=0)
     pd.DataFrame({"word": texts, "y": noisy.y}).to_csv("t.csv", index=False)
     options = ["audit", "t.csv", "--label", "y", "--encoder", f"{encoder_here}:letters", "--text", "word"]
-    output = run(*options, "-o", "s.csv", "--budget", 10)
+    output = run(*options, "-o", "s.csv", "--flag", 10)
     assert "judged by vectors of the texts in 'word' from the encoder letters_and_pixels:letters." in output
     assert noisy.mask[pd.read_csv("s.csv")["row"]].all()
     assert load_review_set(tmp_path / "s.review.json").items[0].kind == "text"

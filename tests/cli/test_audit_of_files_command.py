@@ -65,17 +65,16 @@ def test_a_cluster_gives_the_same(files):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--label", "species", "--budget", "5"], "--budget needs all rows in memory"),
+        (["--label", "species", "--flag", "5"], "--flag needs all rows in memory"),
         (["--label", "species", "--n-random", "0"], "--n-random does nothing for Parquet files"),
         (["--label", "species", "--sep", ";"], "--sep does nothing for Parquet files"),
         (["--label", "species", "--encoding", "cp1252"], "--encoding does nothing for Parquet files"),
         (["--label", "species", "--skip-unreadable"], "--skip-unreadable does nothing for Parquet files"),
         (["--label", "species", "--cache", "vectors"], "--cache does nothing for Parquet files"),
         (["--label", "species", "--no-cache"], "--no-cache does nothing for Parquet files"),
-        (["--label", "species", "--false-alarms", "0"], "--false-alarms must be a share between 0 and 1"),
         (
-            ["--label", "species", "--false-alarms", "5"],
-            "between 0 and 1, such as 0.05. Got 5.\nHint: --budget",
+            ["--label", "species", "--flag", "0"],
+            "--flag must be 'estimated', a number of rows such as 100, or a share",
         ),
         (["--label", "kind"], "There is no column 'kind' in "),
         ([], "A table needs the name of its label column."),
@@ -92,7 +91,7 @@ def test_refusals(files, options, message, monkeypatch):
 
 
 def test_warnings_are_said(files, monkeypatch):
-    quick = partial(distributed.find_mislabeled, own_models=False)
+    quick = partial(distributed.find_mislabeled, effort="fast")
     monkeypatch.setattr("neighboragg.labels._large.find_mislabeled", quick)
     folder, frame = files
     shuffled = np.random.default_rng(0).permutation(frame["species"])
@@ -115,7 +114,7 @@ def test_warnings_are_said(files, monkeypatch):
 
 
 def test_an_address_is_audited_like_a_folder(files, monkeypatch):
-    quick = partial(distributed.find_mislabeled, own_models=False)
+    quick = partial(distributed.find_mislabeled, effort="fast")
     monkeypatch.setattr("neighboragg.labels._large.find_mislabeled", quick)
     folder, frame = files
     for name, source in {"folder": folder / "iris", "address": (folder / "iris").as_uri()}.items():
@@ -132,8 +131,8 @@ def test_an_address_is_audited_like_a_folder(files, monkeypatch):
 )
 def test_sets_of_files_are_read_part_by_part(files, source, monkeypatch):
     monkeypatch.chdir(files[0])
-    done = run("audit", source, "--label", "species", "--budget", 5)
-    assert "--budget needs all rows in memory" in str(done.exception)
+    done = run("audit", source, "--label", "species", "--flag", 5)
+    assert "--flag needs all rows in memory" in str(done.exception)
 
 
 def test_hidden_files_make_no_set_of_a_folder(files, monkeypatch):
@@ -142,6 +141,6 @@ def test_hidden_files_make_no_set_of_a_folder(files, monkeypatch):
     (folder / "iris").rename(folder / "_iris")
     (folder / "pictures").mkdir()
     (folder / "_iris").rename(folder / "pictures" / "_iris")
-    done = run("audit", "pictures", "--budget", 5)
+    done = run("audit", "pictures", "--flag", 5)
     assert done.exit_code != 0
     assert "Parquet" not in str(done.exception)

@@ -159,7 +159,8 @@ class TestTabularFeatures:
             ),
             (
                 np.array([["a", 1], ["b", 2]], dtype=object),
-                "Column 0 of X held numbers in fit, but now contains 'a'.",
+                "Column 0 of X held numbers in fit, but contains 'a' in row 0 now.\n"
+                "Hint: convert the column, or fit again with rows like this one.",
             ),
         ],
         ids=["width", "1-D", "kind"],

@@ -28,7 +28,7 @@ QUESTIONS = [
         (["dark red", "light blue"] * 3, "category"),
         (["order 17", "order 18", "order 19"], "category"),
         (["a-17", "b-18", "c-19"], "category"),
-        (["", "", ""], "category"),
+        (["", "", ""], "empty"),
     ],
 )
 def test_kinds_of_columns(values, kind):

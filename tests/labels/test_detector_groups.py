@@ -38,8 +38,8 @@ def test_copies_hide_errors_unless_they_are_grouped(digits):
 def test_near_copies_hide_errors_unless_groups_are_given(digits):
     X, y, wrong, rows = copied(digits, 3)
     X = X + 1e-6 * np.random.default_rng(0).normal(size=X.shape)
-    alone = find_mislabeled(X, y, n_passes=1)
-    grouped = find_mislabeled(X, y, groups=[f"source {row}" for row in rows], n_passes=1)
+    alone = find_mislabeled(X, y)
+    grouped = find_mislabeled(X, y, groups=[f"source {row}" for row in rows])
     assert alone.notes == grouped.notes == ()
     assert average_precision_score(wrong, -alone.scores) < 0.6
     assert average_precision_score(wrong, -grouped.scores) > 0.9
@@ -48,15 +48,15 @@ def test_near_copies_hide_errors_unless_groups_are_given(digits):
 def test_a_few_duplicates_are_not_worth_a_note_but_disputed_ones_are(blobs):
     X, y = blobs.X.copy(), blobs.y.copy()
     X[1] = X[2]
-    assert find_mislabeled(X, y, own_models=False).notes == ()
+    assert find_mislabeled(X, y, effort="fast").notes == ()
     # 0.0 and -0.0 are the same number.
     X[1] = X[3] = [0.0, 1.0, 2.0]
     X[3, 0] = -0.0
-    result = find_mislabeled(X, y, own_models=False)
+    result = find_mislabeled(X, y, effort="fast")
     assert result.notes == ("2 rows have the same features as a row with another label.",)
     assert (result.given_distances > 0).all()
     assert (result.suggested_distances > 0).all()
-    assert find_mislabeled(X, y, own_models=False, duplicates="ignore").suggested_distances[3, 0] == 0
+    assert find_mislabeled(X, y, effort="fast", duplicates="ignore").suggested_distances[3, 0] == 0
 
 
 @st.composite
@@ -70,15 +70,15 @@ def grouped_rows(draw):
     y[:2] = [0, 1]
     groups = rng.integers(0, draw(st.integers(2, n)), size=n)
     groups[:2] = [0, 1]
-    return X, y, groups, draw(st.integers(1, 4))
+    return X, y, groups
 
 
 @pytest.mark.filterwarnings("ignore::neighboragg.exceptions.TrustWarning")
 @examples(60)
 @given(grouped_rows())
 def test_neighbors_are_the_nearest_rows_outside_the_group(drawn):
-    X, y, groups, k = drawn
-    settings = {"features": "passthrough", "own_models": False, "n_neighbors": k, "duplicates": "ignore"}
+    X, y, groups = drawn
+    settings = {"features": "passthrough", "effort": "fast", "duplicates": "ignore"}
     result = find_mislabeled(X, y, groups=groups, **settings)
     distance = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     distance[groups[:, None] == groups] = np.inf
@@ -87,7 +87,7 @@ def test_neighbors_are_the_nearest_rows_outside_the_group(drawn):
         (result.suggested, result.suggested_neighbors, result.suggested_distances),
     ):
         expected = np.where(labels[:, None] == y, distance, np.inf)
-        nearest = np.sort(expected, axis=1)[:, :k]
+        nearest = np.sort(expected, axis=1)[:, :5]
         np.testing.assert_allclose(distances[:, : nearest.shape[1]], nearest)
         np.testing.assert_array_equal(found < 0, np.isinf(distances))
         at = np.where(found < 0, 0, found)
@@ -100,8 +100,8 @@ def test_neighbors_are_the_nearest_rows_outside_the_group(drawn):
 @examples(40)
 @given(grouped_rows())
 def test_identical_rows_never_meet_and_all_numbers_are_finite(drawn):
-    X, y, groups, k = drawn
-    result = find_mislabeled(X, y, groups=groups, own_models=False, n_neighbors=k)
+    X, y, groups = drawn
+    result = find_mislabeled(X, y, groups=groups, effort="fast")
     assert (result.given_distances > 0).all()
     assert (result.suggested_distances > 0).all()
     for values in (result.trust, result.scores, result.p_values):
@@ -123,22 +123,24 @@ class Spy(ClassifierMixin, BaseEstimator):
         return np.full((len(X), len(self.classes_)), 1.0 / len(self.classes_))
 
 
+@pytest.mark.filterwarnings("ignore:What was passed to MislabelDetector predicts")
 def test_groups_are_never_split_by_folds(digits):
     groups = np.random.default_rng(0).integers(0, 40, size=200)
     X = np.column_stack([groups, digits.X[:200]])
-    find_mislabeled(X, digits.y[:200], estimator=Spy(), groups=groups, own_models=False)
+    find_mislabeled(X, digits.y[:200], estimator=Spy(), groups=groups, effort="fast")
     # The rows of a group are identical: they stay together unless told otherwise.
     X = np.column_stack([groups, groups % 3])
-    find_mislabeled(X, digits.y[:200], estimator=Spy(), own_models=False, force=True)
+    find_mislabeled(X, digits.y[:200], estimator=Spy(), effort="fast")
     with pytest.raises(AssertionError):
-        find_mislabeled(X, digits.y[:200], estimator=Spy(), own_models=False, duplicates="ignore")
+        find_mislabeled(X, digits.y[:200], estimator=Spy(), effort="fast", duplicates="ignore")
 
 
+@pytest.mark.filterwarnings("ignore:What was passed to MislabelDetector predicts")
 def test_rows_tied_together_by_duplicates_are_warned_of(blobs):
     constant = np.ones((80, 2))
     with pytest.warns(TrustWarning) as caught:
-        result = find_mislabeled(constant, blobs.y, force=True)
-    assert [str(warning.message) for warning in caught] == [
+        result = find_mislabeled(constant, blobs.y)
+    assert [str(warning.message) for warning in caught][:1] == [
         "Identical rows passed to MislabelDetector tie more than half of the 80 rows into one group, so few are "
         "left to vouch for them.\nHint: pass duplicates='ignore' if they are independent rows, not copies."
     ]
@@ -148,7 +150,7 @@ def test_rows_tied_together_by_duplicates_are_warned_of(blobs):
     assert result.n_flagged == 0
     assert (result.given_neighbors == -1).all()
     with pytest.warns(TrustWarning, match="tie more than half"):
-        detector = MislabelDetector(flag=1, force=True).fit(constant, blobs.y)
+        detector = MislabelDetector(flag=1).fit(constant, blobs.y)
     assert detector.result_.reasons[0] == ("isolated row",)
     assert np.ptp(detector.score_reliability(blobs.X[:3, :2], blobs.y[:3])) == 0
 
@@ -165,11 +167,11 @@ def test_a_missing_group_is_a_group_of_its_own(digits, kind):
     X, y = digits.X[:120], digits.y[:120]
     numbers = np.arange(120, dtype=float)
     numbers[60:64] = 60.0
-    own = find_mislabeled(X, y, groups=numbers, n_passes=1, own_models=False)
+    own = find_mislabeled(X, y, groups=numbers, effort="fast")
     gaps = numbers.copy()
     gaps[::10] = np.nan
     gaps[60] = 60.0
     if kind == "object":
         gaps = np.array([None if np.isnan(value) else f"source {value}" for value in gaps], dtype=object)
-    found = find_mislabeled(X, y, groups=gaps, n_passes=1, own_models=False)
+    found = find_mislabeled(X, y, groups=gaps, effort="fast")
     np.testing.assert_array_equal(found.scores, own.scores)

@@ -20,7 +20,7 @@ from neighboragg.labels import FDR, Budget, FalseAlarms
 from neighboragg.labels._reliability import label_reliability
 
 HALF = np.full((80, 2), 0.5)
-FAST = {"own_models": False, "n_neighbors": 5}
+FAST = {"effort": "fast"}
 FLAG = (
     "The 'flag' parameter of MislabelDetector must be 'estimated', a number of labels to flag (an int >= 1), a share "
     "of false alarms (a float in (0, 1)), or a rule."
@@ -46,10 +46,8 @@ def message_of(error_type, function, *args, **kwargs):
          "'margin', 'odds', 'paper', 'trust'. Got 'r' instead."),
         ({"duplicates": "drop"}, "The 'duplicates' parameter of MislabelDetector must be one of 'group', 'ignore'. "
          "Got 'drop' instead."),
-        ({"n_passes": 0}, "The 'n_passes' parameter of MislabelDetector must be an int >= 1. Got 0 instead."),
-        ({"cv": 1}, "The 'cv' parameter of MislabelDetector must be an int >= 2. Got 1 instead."),
-        ({"n_neighbors": 2.5}, "The 'n_neighbors' parameter of MislabelDetector must be an int >= 1. "
-         "Got 2.5 instead."),
+        ({"effort": "more"}, "The 'effort' parameter of MislabelDetector must be one of 'balanced', 'best', 'fast'. "
+         "Got 'more' instead."),
         ({"flag": 81}, "Budget(81) asks for more flags than there are labels to flag, 80.\n"
          "Hint: Budget(80) flags them all."),
         ({"estimator": Perceptron()}, "The 'estimator' parameter of MislabelDetector must be a classifier with "
@@ -148,6 +146,7 @@ def test_missing_values_are_refused_only_where_numbers_are_taken_as_they_are(blo
     assert np.flatnonzero(find_mislabeled(X, blobs.y, flag=2, **FAST).mask).tolist() == [3, 50]
 
 
+@pytest.mark.filterwarnings("ignore:What was passed to MislabelDetector predicts")
 def test_features_say_how_rows_become_vectors(blobs):
     """The first column alone tells the classes apart, but in small numbers."""
     X = np.column_stack([blobs.X[:, 0], 1e4 * np.random.default_rng(0).normal(size=80)])
@@ -158,7 +157,7 @@ def test_features_say_how_rows_become_vectors(blobs):
         assert detector.predict(X[:2] + 0.01, ["right", "left"]).tolist() == [True, False]
     np.testing.assert_array_equal(detector.result_.scores, alone.scores)
     assert {3, 50} <= {*np.flatnonzero(find_mislabeled(X, blobs.y, flag=4, **FAST).mask)}
-    raw = find_mislabeled(X, blobs.y, features="passthrough", flag=4, force=True, **FAST)
+    raw = find_mislabeled(X, blobs.y, features="passthrough", flag=4, **FAST)
     assert not {3, 50} <= {*np.flatnonzero(raw.mask)}
 
 
@@ -228,10 +227,10 @@ def test_label_reliability_is_checked():
 
 
 def test_it_is_an_estimator():
-    detector = MislabelDetector(LogisticRegression(), flag="nonsense", cv=-3)
+    detector = MislabelDetector(LogisticRegression(), flag="nonsense")
     copy = clone(detector)
     assert copy is not detector
-    assert copy.get_params()["cv"] == -3
+    assert copy.get_params()["flag"] == "nonsense"
     assert copy.set_params(estimator__C=2.0).estimator.C == 2.0
 
 
@@ -262,7 +261,7 @@ def test_the_names_of_labels_do_not_matter(blobs):
 
 def test_single_precision_is_enough(blobs):
     X = blobs.X.astype(np.float32)
-    single, double = (find_mislabeled(X.astype(kind), blobs.y, n_passes=1) for kind in ("f4", "f8"))
+    single, double = (find_mislabeled(X.astype(kind), blobs.y) for kind in ("f4", "f8"))
     np.testing.assert_allclose(single.scores, double.scores, rtol=1e-6)
 
 
@@ -272,7 +271,7 @@ def test_twenty_six_classes():
     y = np.repeat(letters, 8)
     X = 4.0 * np.repeat(rng.normal(size=(26, 6)), 8, axis=0) + 0.5 * rng.normal(size=(208, 6))
     y[100] = "a"
-    result = find_mislabeled(X, y, flag=1, n_passes=1)
+    result = find_mislabeled(X, y, flag=1)
     assert result.trust.shape == (208, 26)
     assert np.flatnonzero(result.mask).tolist() == [100]
     assert result.suggested[100] == "m"
@@ -302,33 +301,36 @@ def test_classes_of_one_row_only_say_nothing(blobs):
 @pytest.mark.parametrize(
     "settings", [{}, {"estimator": LogisticRegression()}, FAST], ids=["own", "both", "fast"]
 )
+@pytest.mark.filterwarnings("ignore:What was passed to MislabelDetector predicts")
 def test_few_rows(n, settings):
     rng = np.random.default_rng(n)
     y = np.arange(n) % 2
-    result = find_mislabeled(rng.normal(size=(n, 2)), y, flag=n, force=True, **settings)
+    result = find_mislabeled(rng.normal(size=(n, 2)), y, flag=n, **settings)
     assert np.isfinite(result.trust).all()
     assert np.isfinite(result.scores).all()
     assert all(result.reasons)
 
 
+@pytest.mark.filterwarnings("ignore:What was passed to MislabelDetector predicts")
 def test_constant_and_huge_features_do_no_harm(blobs):
     X = np.column_stack([blobs.X, np.full(80, 7.0)])
     for rows in (X, X * 1e100):
-        result = find_mislabeled(rows, blobs.y, flag=2, n_passes=1)
+        result = find_mislabeled(rows, blobs.y, flag=2)
         assert np.flatnonzero(result.mask).tolist() == [3, 50]
     # Nothing but constants, and told not to mind: finite, and no error.
-    said = find_mislabeled(np.ones((80, 2)), blobs.y, duplicates="ignore", n_passes=1, force=True)
+    said = find_mislabeled(np.ones((80, 2)), blobs.y, duplicates="ignore")
     assert np.isfinite(said.scores).all()
 
 
 @pytest.mark.full
+@pytest.mark.filterwarnings("ignore:What was passed to MislabelDetector predicts")
 def test_labels_at_random_do_not_turn_the_evidence_around():
     """Leaving a row out makes its class rarer around it; the pool must not learn to believe the opposite."""
     rng = np.random.default_rng(0)
     correlations = []
     for _ in range(40):
         X, y = rng.normal(size=(14, 2)), np.arange(14) % 2
-        result = find_mislabeled(X, y, own_models=False, n_neighbors=3, force=True)
+        result = find_mislabeled(X, y, effort="fast")
         votes = (y[_nearest(X, 3)] == y[:, None]).mean(axis=1)
         if np.ptp(result.scores) > 1e-9:
             correlations.append(np.corrcoef(votes, result.scores)[0, 1])
@@ -348,12 +350,12 @@ def test_tables_become_vectors(blobs):
     frame = pandas.DataFrame(blobs.X, columns=["a", "b", "c"])
     frame["color"] = np.where(blobs.true == "left", "red", "blue")
     frame.loc[10, "a"] = np.nan
-    detector = MislabelDetector(flag=2, own_models=False).fit(frame, blobs.y)
+    detector = MislabelDetector(flag=2, effort="fast").fit(frame, blobs.y)
     assert detector.n_features_in_ == 4
     assert np.flatnonzero(detector.result_.mask).tolist() == [3, 50]
-    again = find_mislabeled(polars.from_pandas(frame), blobs.y, flag=2, own_models=False)
+    again = find_mislabeled(polars.from_pandas(frame), blobs.y, flag=2, effort="fast")
     np.testing.assert_allclose(again.scores, detector.result_.scores)
-    objects = find_mislabeled(frame.to_numpy(dtype=object), blobs.y, flag=2, own_models=False)
+    objects = find_mislabeled(frame.to_numpy(dtype=object), blobs.y, flag=2, effort="fast")
     np.testing.assert_allclose(objects.scores, detector.result_.scores)
     near = frame[:2].assign(b=frame["b"][:2] + 0.05)
     assert detector.predict(near, ["right", "left"]).tolist() == [True, False]
@@ -433,5 +435,5 @@ def test_it_logs_its_steps(blobs, caplog):
 
 def test_random_state_may_be_a_generator_or_none(blobs):
     for seed in (np.random.RandomState(0), None):
-        result = find_mislabeled(blobs.X, blobs.y, random_state=seed, flag=2, n_passes=1)
+        result = find_mislabeled(blobs.X, blobs.y, random_state=seed, flag=2)
         assert np.flatnonzero(result.mask).tolist() == [3, 50]

@@ -15,11 +15,11 @@ from benchmarks.datasets import add_label_noise
 from neighboragg import MislabelDetector, find_mislabeled
 from neighboragg.exceptions import TrustWarning
 
-FAST = {"own_models": False, "n_passes": 1}
+FAST = {"effort": "fast"}
 
 
 @pytest.mark.full(keep=1)
-@pytest.mark.parametrize("settings", [FAST, {"n_passes": 1}], ids=["neighbors", "models"])
+@pytest.mark.parametrize("settings", [FAST, {}], ids=["neighbors", "models"])
 def test_an_overfitted_forest_is_noticed(digits, settings):
     forest = RandomForestClassifier(50, random_state=0).fit(digits.X, digits.y)
     with pytest.warns(TrustWarning) as caught:

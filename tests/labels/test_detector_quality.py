@@ -34,16 +34,15 @@ def test_it_ranks_wrong_labels_better_than_the_margin_of_the_probabilities(name,
     assert abs(result.noise_rate - 0.1) < 0.04
 
 
-def test_the_second_pass_helps_where_errors_gather(digits_in_pairs):
+def test_the_second_pass_helps_where_errors_gather(digits_in_pairs, monkeypatch):
     data = digits_in_pairs
     noisy = add_label_noise(data.true, rate=0.3, kind="class_dependent", random_state=0)
-    one, two = (
-        average_precision_score(
-            noisy.mask, -find_mislabeled(data.X, noisy.y, own_models=False, n_passes=n).scores
-        )
-        for n in (1, 2)
-    )
-    assert two > one + 0.02
+    found = []
+    for n_passes in (1, 2):
+        monkeypatch.setattr("neighboragg.labels._detector.N_PASSES", n_passes)
+        result = find_mislabeled(data.X, noisy.y, effort="fast")
+        found.append(average_precision_score(noisy.mask, -result.scores))
+    assert found[1] > found[0] + 0.02
 
 
 def test_scores_are_log_odds_that_labels_are_right(detector):
@@ -54,7 +53,7 @@ def test_scores_are_log_odds_that_labels_are_right(detector):
 
 
 def test_trust_makes_suggestions_and_other_scores(digits):
-    result = find_mislabeled(digits.X, digits.y, proba=digits.proba, reliability="margin", own_models=False)
+    result = find_mislabeled(digits.X, digits.y, proba=digits.proba, reliability="margin", effort="fast")
     np.testing.assert_allclose(result.trust.sum(axis=1), 1.0)
     np.testing.assert_allclose(result.scores, label_reliability(result.trust, digits.y), atol=1e-12)
     np.testing.assert_array_equal(result.label_trust, result.trust[np.arange(500), digits.y])
@@ -77,7 +76,7 @@ def test_the_reliability_of_the_paper_puts_the_clearest_errors_last(digits):
     """Among disagreements it is upside down: measured, not only claimed."""
     ap = {}
     for kind in ("margin", "trust", "paper"):
-        result = find_mislabeled(digits.X, digits.y, proba=digits.proba, reliability=kind, own_models=False)
+        result = find_mislabeled(digits.X, digits.y, proba=digits.proba, reliability=kind, effort="fast")
         ap[kind] = average_precision_score(digits.wrong, -result.scores)
         if kind == "paper":
             disagrees = digits.proba.argmax(axis=1) != digits.y
@@ -88,15 +87,15 @@ def test_the_reliability_of_the_paper_puts_the_clearest_errors_last(digits):
     assert min(ap["margin"], ap["trust"]) > ap["paper"] + 0.2
 
 
-def test_neighbors_alone_and_own_models_alone_find_errors(digits):
-    for own_models in (False, True):
-        result = find_mislabeled(digits.X, digits.y, own_models=own_models, n_passes=1)
+def test_neighbors_alone_and_with_models_find_errors(digits):
+    for effort in ("fast", "balanced"):
+        result = find_mislabeled(digits.X, digits.y, effort=effort)
         assert average_precision_score(digits.wrong, -result.scores) > 0.9
 
 
 def test_boosting_joins(blobs):
-    plain = find_mislabeled(blobs.X, blobs.y, n_passes=1, own_models=True)
-    result = find_mislabeled(blobs.X, blobs.y, n_passes=1, boosting=True, flag=2)
+    plain = find_mislabeled(blobs.X, blobs.y)
+    result = find_mislabeled(blobs.X, blobs.y, effort="best", flag=2)
     assert not np.array_equal(plain.scores, result.scores)
     assert np.flatnonzero(result.mask).tolist() == [3, 50]
     assert "boosting prefers 'left' (" in " ".join(result.reasons[3])
@@ -105,10 +104,10 @@ def test_boosting_joins(blobs):
 def test_an_estimator_is_cross_validated_here(digits):
     """A classifier that knows all it was shown by heart repeats no wrong label, as it is not shown it."""
     memory = KNeighborsClassifier(1)
-    result = find_mislabeled(digits.X, digits.y, estimator=memory, own_models=False)
+    result = find_mislabeled(digits.X, digits.y, estimator=memory, effort="fast")
     assert not hasattr(memory, "classes_")
     assert average_precision_score(digits.wrong, -result.scores) > 0.9
-    said = MislabelDetector(memory, own_models=False).fit(digits.X, digits.y).classifier_.proba
+    said = MislabelDetector(memory, effort="fast").fit(digits.X, digits.y).classifier_.proba
     assert (said.argmax(axis=1)[digits.wrong] == digits.y[digits.wrong]).mean() < 0.2
     assert (said.argmax(axis=1)[~digits.wrong] == digits.y[~digits.wrong]).mean() > 0.7
 
@@ -135,28 +134,27 @@ def test_new_rows_take_probabilities_if_fit_did(detector, digits):
 
 
 def test_the_result_is_a_function_of_data_and_seed(blobs):
-    first, again, other = (
-        find_mislabeled(blobs.X, blobs.y, random_state=seed, n_passes=1).scores for seed in (0, 0, 1)
-    )
+    first, again, other = (find_mislabeled(blobs.X, blobs.y, random_state=seed).scores for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
-    threads = find_mislabeled(blobs.X, blobs.y, n_jobs=2, n_passes=1).scores
+    threads = find_mislabeled(blobs.X, blobs.y, n_jobs=2).scores
     np.testing.assert_allclose(threads, first)
 
 
-def test_labels_of_one_row_do_not_teach_the_pool_to_ignore_distances():
+def test_labels_of_one_row_do_not_teach_the_pool_to_ignore_distances(monkeypatch):
     """Of a lone label no neighbor is found, which says what the label is: such rows must not take part in the fit.
 
     If they did, distances would get no weight, and only the votes of the nearest rows would count.
     """
+    monkeypatch.setattr(
+        "neighboragg.labels._detector.N_PASSES", 1
+    )  # the second pass trusts such rows less anyway
     rng = np.random.default_rng(0)
     y = np.where(np.arange(120) % 2, "left", "right").astype("U9")
     X = rng.normal(size=(120, 2)) + 3.0 * (y == "right")[:, None]
     y[:20] = [f"lone {i}" for i in range(20)]
     X[:20] += [0.0, 20.0]
-    detector = MislabelDetector(
-        features="passthrough", own_models=False, n_passes=1, reliability="margin"
-    ).fit(X, y)
+    detector = MislabelDetector(features="passthrough", effort="fast", reliability="margin").fit(X, y)
     # All 20 nearest rows of both are on the left, but the second is on the way to the right.
     new = np.array([[-1.0, -1.0], [0.4, 0.4]])
     nearest = np.argsort(((X - new[:, None]) ** 2).sum(axis=2), axis=1)[:, :20]

@@ -11,7 +11,7 @@ from neighboragg.labels._rules import FlagRule, Flags
 from neighboragg.promises import benjamini_hochberg, cmd_threshold, conformal_p_values
 from sizes import draws
 
-FAST = {"own_models": False, "n_passes": 1, "n_neighbors": 8}
+FAST = {"effort": "fast"}
 
 
 def test_budget_flags_exactly_the_lowest_scores(digits):
@@ -25,13 +25,14 @@ def test_budget_flags_exactly_the_lowest_scores(digits):
     assert everything.threshold == np.inf
 
 
+@pytest.mark.filterwarnings("ignore:What was passed to MislabelDetector predicts")
 def test_budget_breaks_ties_by_position_and_estimated_does_not_break_them(blobs):
     # Features that say nothing: all scores are equal.
     constant = np.arange(80.0)[:, None]
     groups = np.arange(80) < 40
     left = np.where(groups, "left", "right")
     for rule, flagged in ({"flag": 3}, [0, 1, 2]), ({}, []):
-        result = find_mislabeled(constant, left, groups=groups, own_models=False, force=True, **rule)
+        result = find_mislabeled(constant, left, groups=groups, effort="fast", **rule)
         assert np.ptp(result.scores) == 0
         assert np.flatnonzero(result.mask).tolist() == flagged
         np.testing.assert_array_equal(result.p_values, 1.0)
@@ -96,7 +97,7 @@ def test_p_values_rank_each_row_among_all_others(digits):
 def test_discoveries_against_verified_rows(digits, as_mask):
     verified = np.random.default_rng(0).permutation(np.flatnonzero(~digits.wrong))[:150]
     mask = np.isin(np.arange(500), verified)
-    detector = MislabelDetector(flag=FDR(0.1), own_models=False).fit(
+    detector = MislabelDetector(flag=FDR(0.1), effort="fast").fit(
         digits.X, digits.y, verified=mask if as_mask else verified
     )
     result = detector.result_
@@ -146,9 +147,11 @@ def test_verified_rows_are_never_flagged(digits, rule):
         np.testing.assert_array_equal(np.flatnonzero(result.mask), np.sort(plain.ranking[3:13]))
 
 
+@pytest.mark.filterwarnings("ignore:What was passed to MislabelDetector predicts")
 @pytest.mark.parametrize(("learned", "n_sets"), [(False, draws(60)), (True, draws(12, 150))])
-def test_the_false_discovery_rate_holds(learned, n_sets):
+def test_the_false_discovery_rate_holds(learned, n_sets, monkeypatch):
     """Many small data sets with 12 wrong labels, the verified rows taking part in the fit."""
+    monkeypatch.setattr("neighboragg.labels._detector.MAX_ROWS_FOR_METRIC", 10**5 * learned)
     rng = np.random.default_rng(0)
     q, n, m, n_wrong, unlucky, flags = 0.25, 90, 40, 12, 0, 0
     for _ in range(n_sets):
@@ -156,10 +159,7 @@ def test_the_false_discovery_rate_holds(learned, n_sets):
         X = rng.normal(size=(n, 2)) + 2.2 * y[:, None]
         wrong = np.arange(n) < n_wrong
         given, verified = np.where(wrong, 1 - y, y), np.arange(n - m, n)
-        # Forced, as some of the small data sets say too little about their labels.
-        result = find_mislabeled(
-            X, given, flag=FDR(q), verified=verified, force=True, learned_metric=learned, **FAST
-        )
+        result = find_mislabeled(X, given, flag=FDR(q), verified=verified, **FAST)
         share = result.mask[~wrong].sum() / max(result.n_flagged, 1)
         # A coin that shows heads with this share makes the count of heads binomial.
         unlucky += rng.random() < share

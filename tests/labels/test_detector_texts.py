@@ -64,7 +64,7 @@ def test_columns_beside_the_texts_are_used():
 
 def test_a_text_pipeline_is_cross_validated():
     pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression())
-    detector = MislabelDetector(pipeline, own_models=False).fit(TEXTS, LABELS)
+    detector = MislabelDetector(pipeline, effort="fast").fit(TEXTS, LABELS)
     assert np.flatnonzero(detector.result_.mask).tolist() == WRONG
     new = ["a goal for the team in the cup", "bake it in the oven with butter"]
     assert detector.predict(new, ["sports", "cooking"]).tolist() == [False, False]
@@ -80,7 +80,7 @@ def test_new_texts_are_judged_by_their_words():
 
 
 def test_a_detector_of_texts_is_saved_and_loaded(tmp_path):
-    detector = MislabelDetector(n_passes=1).fit(TEXTS, LABELS)
+    detector = MislabelDetector().fit(TEXTS, LABELS)
     detector.save(tmp_path / "texts.nagg")
     again = neighboragg.load(tmp_path / "texts.nagg")
     new = ["a goal for the team in the cup", "bake it in the oven with butter"]
@@ -88,9 +88,10 @@ def test_a_detector_of_texts_is_saved_and_loaded(tmp_path):
     np.testing.assert_array_equal(again.score_reliability(new, ["sports", "sports"]), scores)
 
 
+@pytest.mark.filterwarnings("ignore:What was passed to MislabelDetector predicts")
 def test_a_callable_is_passed_again_to_load(tmp_path):
     X = np.array([[len(text), text.count("o")] for text in TEXTS], dtype=float)
-    detector = MislabelDetector(features=np.sqrt, own_models=False, n_passes=1, force=True).fit(X, LABELS)
+    detector = MislabelDetector(features=np.sqrt, effort="fast").fit(X, LABELS)
     detector.save(tmp_path / "callable.nagg")
     again = neighboragg.load(tmp_path / "callable.nagg", features=np.sqrt)
     scores = detector.score_reliability(X[:3] + 1, LABELS[:3])

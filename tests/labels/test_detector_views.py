@@ -22,7 +22,7 @@ LEFT = np.column_stack([3.0 * (TRUTH % 2), np.zeros(N)]) + RNG.normal(size=(N, 2
 UP = np.column_stack([3.0 * (TRUTH // 2), np.zeros(N), np.zeros(N)]) + RNG.normal(size=(N, 3))
 NOISY = add_label_noise(TRUTH, rate=0.06, random_state=0)
 VIEWS = {"left": LEFT, "up": UP}
-FAST = {"own_models": False, "features": "passthrough"}
+FAST = {"effort": "fast", "features": "passthrough"}
 
 
 def message_of(function, *arguments, **options):
@@ -123,7 +123,7 @@ def test_a_mapping_of_features_makes_views_of_one_table(both):
     made = find_mislabeled(
         table,
         NOISY.y,
-        own_models=False,
+        effort="fast",
         features={"left": lambda X: X[:, :2], "up": lambda X: X[:, 2:]},
     )
     np.testing.assert_array_equal(made.scores, both.scores)
@@ -144,7 +144,7 @@ def test_views_of_different_kinds():
     }
     texts = [" ".join(RNG.choice(words[label].split(), 4)) for label in TRUTH]
     frame = pd.DataFrame({"a": LEFT[:, 0], "b": RNG.choice(["x", "y"], N)})
-    detector = MislabelDetector(own_models=True).fit({"text": texts, "table": frame}, NOISY.y)
+    detector = MislabelDetector().fit({"text": texts, "table": frame}, NOISY.y)
     assert average_precision_score(NOISY.mask, -detector.result_.scores) > 0.9
     reasons = {reason.partition(" prefers")[0] for row in detector.result_.reasons for reason in row}
     assert "classifier of words" in reasons
@@ -215,12 +215,12 @@ def test_probabilities_and_groups_go_with_views():
 
 
 def test_saved_and_loaded(tmp_path):
-    detector = MislabelDetector(own_models=False).fit(VIEWS, NOISY.y)
+    detector = MislabelDetector(effort="fast").fit(VIEWS, NOISY.y)
     detector.save(tmp_path / "d.nagg")
     again = neighboragg.load(tmp_path / "d.nagg")
     new = {name: view + 0.1 for name, view in VIEWS.items()}
     np.testing.assert_array_equal(again.score_reliability(new, TRUTH), detector.score_reliability(new, TRUTH))
-    code = MislabelDetector(own_models=False, features={"a": np.tanh}).fit(LEFT, NOISY.y)
+    code = MislabelDetector(effort="fast", features={"a": np.tanh}).fit(LEFT, NOISY.y)
     assert message_of(code.save, tmp_path / "e.nagg") == (
         "This MislabelDetector cannot be saved: a view of its features is a callable, which is code.\n"
         "Hint: make it a transformer, or pass the vectors of the views."
@@ -253,13 +253,12 @@ def noisy_columns(n=900, n_classes=3):
     return np.hstack([telling, 3.0 * rng.normal(size=(n, 12))]), y
 
 
-def test_a_learned_metric_finds_more_where_distances_say_little():
+def test_a_learned_metric_finds_more_where_distances_say_little(monkeypatch):
     X, y = noisy_columns()
     noisy = add_label_noise(y, rate=0.08, random_state=0)
-    found = {
-        learned: find_mislabeled(X, noisy.y, learned_metric=learned, flag=60, **FAST)
-        for learned in (False, True)
-    }
+    found = {True: find_mislabeled(X, noisy.y, flag=60, **FAST)}
+    monkeypatch.setattr("neighboragg.labels._detector.MAX_ROWS_FOR_METRIC", 0)
+    found[False] = find_mislabeled(X, noisy.y, flag=60, **FAST)
     quality = {key: average_precision_score(noisy.mask, -result.scores) for key, result in found.items()}
     assert quality[True] > quality[False] + 0.04
     learned, plain = (
@@ -271,17 +270,18 @@ def test_a_learned_metric_finds_more_where_distances_say_little():
     assert not (learned & plain).any()
 
 
+@pytest.mark.filterwarnings("ignore:What was passed to MislabelDetector predicts")
 def test_a_learned_metric_does_not_vouch_for_the_labels_it_was_learned_from():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 40)), rng.integers(0, 2, 300)
-    result = find_mislabeled(X, y, learned_metric=True, force=True, **FAST)
+    result = find_mislabeled(X, y, **FAST)
     assert (result.label_trust > 0.5).mean() < 0.6
 
 
 def test_learned_metrics_of_views_for_new_rows_groups_and_files(tmp_path):
     X, y = noisy_columns()
     views = {"first": X[:400, :7], "second": X[:400, 7:]}
-    detector = MislabelDetector(learned_metric=True, **FAST)
+    detector = MislabelDetector(**FAST)
     detector.fit({name: view[:300] for name, view in views.items()}, y[:300], groups=np.arange(300) // 3)
     new = {name: view[300:] for name, view in views.items()}
     right, wrong = (detector.score_reliability(new, labels) for labels in (y[300:400], (y[300:400] + 1) % 3))
@@ -290,7 +290,7 @@ def test_learned_metrics_of_views_for_new_rows_groups_and_files(tmp_path):
     np.testing.assert_array_equal(
         neighboragg.load(tmp_path / "d.nagg").score_reliability(new, y[300:400]), right
     )
-    assert message_of(find_mislabeled, {"learned metric": X}, y, learned_metric=True, **FAST) == (
+    assert message_of(find_mislabeled, {"learned metric": X}, y, **FAST) == (
         "A view cannot be called 'learned metric', as the learned metric of another could be.\n"
         "Hint: give it another name."
     )

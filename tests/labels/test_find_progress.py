@@ -8,9 +8,7 @@ from neighboragg import find_mislabeled
 
 
 @pytest.mark.full(keep=1)
-@pytest.mark.parametrize(
-    "settings", [{}, {"estimator": LogisticRegression(), "cv": 3}, {"own_models": False}]
-)
+@pytest.mark.parametrize("settings", [{}, {"estimator": LogisticRegression()}, {"effort": "fast"}])
 @pytest.mark.parametrize("copies", [False, True])
 def test_all_steps_are_told_and_none_too_many(settings, copies):
     rng = np.random.default_rng(0)

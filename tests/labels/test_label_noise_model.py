@@ -126,7 +126,7 @@ def test_the_count_of_flags_maximizes_the_expected_f1():
 def test_rare_labels_leave_the_flags_of_other_rows_alone(n_rare, names):
     X, y = make_blobs(800, centers=6, n_features=4, cluster_std=3.0, random_state=0)
     labels = y.astype("U9")
-    settings = {"features": "passthrough", "own_models": False}
+    settings = {"features": "passthrough", "effort": "fast"}
     before = find_mislabeled(X, labels, **settings)
     changed = labels.copy()
     rare = np.random.default_rng(n_rare).permutation(800)[:n_rare]
@@ -139,9 +139,10 @@ def test_rare_labels_leave_the_flags_of_other_rows_alone(n_rare, names):
 
 
 @pytest.mark.parametrize("labels", [np.arange(60), np.r_[np.zeros(50, int), np.arange(1, 11)]])
+@pytest.mark.filterwarnings("ignore:What was passed to MislabelDetector predicts")
 def test_labels_of_which_hardly_any_is_shared(labels):
     X = np.random.default_rng(0).normal(size=(60, 3))
-    result = find_mislabeled(X, labels, own_models=False, force=True)
+    result = find_mislabeled(X, labels, effort="fast")
     assert ((result.p_wrong >= 0) & (result.p_wrong <= 1)).all()
     assert np.isfinite(result.scores).all()
     low, high = result.noise_rate_range
@@ -159,7 +160,7 @@ def test_published_labels_of_digits_are_hardly_doubted():
 def test_p_wrong_survives_saving_and_judges_new_rows(tmp_path):
     X, y = load_digits(return_X_y=True)
     noisy = add_label_noise(y[:900], rate=0.1, random_state=0)
-    detector = MislabelDetector(own_models=False).fit(X[:900], noisy.y)
+    detector = MislabelDetector(effort="fast").fit(X[:900], noisy.y)
     result = detector.result_
     assert result.randomness > 0.9
     assert result.noise_rate == pytest.approx(0.1, abs=0.03)

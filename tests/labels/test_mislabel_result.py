@@ -16,7 +16,7 @@ from neighboragg.exceptions import MissingExtraError
 def result(blobs):
     X = blobs.X.copy()
     X[20] += 40.0
-    return find_mislabeled(X, blobs.y, flag=3, n_neighbors=10)
+    return find_mislabeled(X, blobs.y, flag=3)
 
 
 def test_fields_fit_together(result, blobs):
@@ -34,20 +34,15 @@ def test_fields_fit_together(result, blobs):
     assert (blobs.y[result.suggested_neighbors] == result.suggested[:, None]).all()
 
 
-def test_fewer_neighbors_than_are_shown(blobs):
-    few = find_mislabeled(blobs.X, blobs.y, n_neighbors=2, own_models=False)
-    assert few.given_neighbors.shape == few.suggested_distances.shape == (80, 2)
-
-
 def test_reasons_name_what_speaks_against_the_label(result, blobs):
     assert result.reasons[0] == ()
-    assert result.reasons[3][0] == "neighbors disagree (10 of 10 are 'left')"
+    assert result.reasons[3][0] == "neighbors disagree (20 of 20 are 'left')"
     assert result.reasons[3][1].startswith("logistic regression prefers 'left' (0.")
     assert result.reasons[3][2].startswith("extra-trees prefers 'left' (")
     assert "isolated row" in result.reasons[20]
     assert "isolated row" not in result.reasons[3]
     proba = np.where(blobs.true[:, None] == ["left", "right"], 0.9, 0.1)
-    said = find_mislabeled(blobs.X, blobs.y, proba=proba, own_models=False, flag=80)
+    said = find_mislabeled(blobs.X, blobs.y, proba=proba, effort="fast", flag=80)
     assert said.reasons[3][1] == "classifier prefers 'left' (0.90)"
     # A good label, flagged only because everything is.
     trusted = said.label_trust[0]
@@ -57,14 +52,14 @@ def test_reasons_name_what_speaks_against_the_label(result, blobs):
 def test_summary_says_it_in_words(blobs):
     y = blobs.true.copy()
     y[[3, 4, 50]] = ["right", "right", "left"]
-    result = find_mislabeled(blobs.X, y, flag=3, own_models=False, n_neighbors=4)
+    result = find_mislabeled(blobs.X, y, flag=3, effort="fast")
     first, second, third = result.ranking[:3]
     lines = result.summary().splitlines()
     assert lines[:6] == [
         "3 of 80 labels flagged (3.8%) by the rule 'budget'.",
         "As many as asked for; no promise about false alarms. Review a random sample of the flags for an interval "
         "(precision_interval).",
-        "Estimated share of wrong labels: 3.8%, from 0.0% (what looks random) to 8.6% (all that is doubted). Errors, "
+        "Estimated share of wrong labels: 3.7%, from 0.0% (what looks random) to 8.7% (all that is doubted). Errors, "
         "if there are any, look like ambiguity, so that their number is uncertain.",
         "Most frequent among the flags:",
         "  given 'right', suggested 'left': 2",
@@ -79,7 +74,7 @@ def test_summary_says_it_in_words(blobs):
 
 
 def test_summary_without_flags(blobs):
-    clean = find_mislabeled(blobs.X, blobs.true, own_models=False)
+    clean = find_mislabeled(blobs.X, blobs.true, effort="fast")
     assert clean.summary() == (
         "0 of 80 labels flagged (0.0%) by the rule 'estimated'.\n"
         "As many as are estimated to be wrong; no promise about false alarms. Review a random sample of the flags "
@@ -129,7 +124,7 @@ def test_frame_needs_pandas(result, monkeypatch):
 @pytest.mark.parametrize("labels", ["str", "object", "int"])
 def test_saved_and_loaded_it_is_the_same(blobs, tmp_path, labels):
     y = (blobs.y == "left").astype(int) if labels == "int" else blobs.y.astype(labels)
-    result = find_mislabeled(blobs.X, y, own_models=False, flag=0.1)
+    result = find_mislabeled(blobs.X, y, effort="fast", flag=0.1)
     result.save(tmp_path / "result.nagg")
     again = neighboragg.load(tmp_path / "result.nagg")
     for name in MislabelResult.__dataclass_fields__:
@@ -143,7 +138,7 @@ def test_saved_and_loaded_it_is_the_same(blobs, tmp_path, labels):
 
 
 def test_an_infinite_threshold_survives(blobs, tmp_path):
-    find_mislabeled(blobs.X, blobs.y, own_models=False, flag=80).save(tmp_path / "all.nagg")
+    find_mislabeled(blobs.X, blobs.y, effort="fast", flag=80).save(tmp_path / "all.nagg")
     assert neighboragg.load(tmp_path / "all.nagg").threshold == np.inf
 
 

@@ -10,10 +10,9 @@ from sklearn.model_selection import GridSearchCV
 import neighboragg
 from neighboragg import NeighborAgg, TrustedClassifier
 from neighboragg.exceptions import InvalidParameterError
+from neighboragg.search import Approximate, Exact
 
 pytest.importorskip("faiss", reason="the extra `approximate` is not installed")
-
-KINDS = ("hnsw", "ivf")
 
 
 def make_rows(n, seed):
@@ -33,16 +32,16 @@ def fitted(**params):
     return method.fit(X, y, X_val=X_VAL, y_val=Y_VAL, proba_val=P_VAL)
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def method(request):
-    return fitted(algorithm=request.param, recall=0.95)
+@pytest.fixture(scope="module")
+def method():
+    return fitted(search=Approximate(0.95, always=True))
 
 
 @pytest.mark.full
 def test_every_metric_has_indexes_that_say_what_they_find(method):
     assert list(method.indexes_) == ["features", "learned metric"]
     for index in method.indexes_.values():
-        assert index.algorithm_.tolist() == [method.algorithm] * 2
+        assert not index.is_exact_.any()
         assert (index.recall_interval_[:, 0] >= 0.95).all()
 
 
@@ -70,30 +69,32 @@ def test_rows_of_fit_leave_themselves_out(method):
 
 
 def test_clone_and_parameters():
-    method = NeighborAgg(algorithm="ivf", recall=0.9)
-    assert clone(method).get_params() == method.get_params()
-    assert NeighborAgg().algorithm == "exact"
+    method = NeighborAgg(search=Approximate(0.9))
+    assert repr(clone(method)) == repr(method) == "NeighborAgg(search=Approximate(recall=0.9))"
+    assert method.set_params(search__recall=0.8).search.recall == 0.8
 
 
-def test_auto_is_exact_for_so_few_rows():
-    method = fitted(algorithm="auto", learned_metric=False)
-    assert method.indexes_["features"].algorithm_.tolist() == ["exact"] * 2
+def test_the_search_is_exact_for_so_few_rows():
+    method = fitted(search=Approximate(), learned_metric=False)
+    assert method.indexes_["features"].is_exact_.all()
 
 
 def test_through_a_trusted_classifier_and_a_grid():
     model = TrustedClassifier(
         LogisticRegression(), NeighborAgg(n_neighbors=5, learned_metric=False, effort="fast"), random_state=0
     )
-    grid = GridSearchCV(model, {"method__algorithm": ["exact", "ivf"], "method__recall": [0.9]}, cv=2)
+    searches = [Exact(), Approximate(0.9, always=True)]
+    grid = GridSearchCV(model, {"method__search": searches}, cv=2)
     grid.fit(X[:, 1:], y)
     np.testing.assert_array_equal(np.isfinite(grid.cv_results_["mean_test_score"]), True)
-    assert grid.best_estimator_.method.algorithm == grid.best_params_["method__algorithm"]
+    assert repr(grid.best_estimator_.method.search) == repr(grid.best_params_["method__search"])
 
 
-def test_not_with_rows_in_blocks():
+@pytest.mark.parametrize("search", ["hnsw", Approximate])
+def test_other_searches_are_refused(search):
     with pytest.raises(InvalidParameterError) as caught:
-        fitted(algorithm="hnsw", memory="1 GB")
+        fitted(search=search)
     assert str(caught.value) == (
-        "The 'algorithm' parameter of NeighborAgg is for reference rows in memory, so not with `memory`, whose search "
-        "is exact. Got 'hnsw'.\nHint: leave one of the two out."
+        "The 'search' parameter of NeighborAgg must be None or one of Exact(), Approximate(), Streamed() "
+        f"from neighboragg.search. Got {search!r} instead."
     )

@@ -17,6 +17,7 @@ from neighboragg import NeighborAgg, methods
 from neighboragg._pool.network import NetworkAggregator
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.methods import Mahalanobis, TopLabelCalibration, TrustMethod, TrustScore
+from neighboragg.search import Exact
 
 # Found by looking, so that a method added later must keep the contract too. Vectors that begin with logits are in
 # test_baseline_logits.py.
@@ -44,7 +45,7 @@ CONFIGURATIONS = {
             HistGradientBoostingClassifier(max_iter=8),
         ],
     ),
-    "NeighborAgg: cosine": NeighborAgg(metric="cosine", n_neighbors=3),
+    "NeighborAgg: cosine": NeighborAgg(search=Exact("cosine"), n_neighbors=3),
 }
 # Fitted once only.
 SLOW = {"NeighborAgg: best effort": NeighborAgg(effort="best")}

@@ -15,7 +15,7 @@ from neighboragg._pool.network import NetworkAggregator
 from neighboragg._pool.pool import Aggregator, PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods import MaxConfidence, _neighbor_agg
-from neighboragg.search import ClasswiseNeighbors
+from neighboragg.search import ClasswiseNeighbors, Exact
 
 
 class Spy(PoolAggregator):
@@ -198,8 +198,8 @@ class TestWhatTheAggregatorSees:
         assert list(evidence.distances) == ["features"]
 
     def test_cosine(self):
-        evidence, _ = fit(NeighborAgg(NetworkSpy(), metric="cosine")).aggregator_.seen_
-        expected, _ = ClasswiseNeighbors(5, metric="cosine").fit(X, y).kneighbors(X_VAL)
+        evidence, _ = fit(NeighborAgg(NetworkSpy(), search=Exact("cosine"))).aggregator_.seen_
+        expected, _ = ClasswiseNeighbors(5, search=Exact("cosine")).fit(X, y).kneighbors(X_VAL)
         np.testing.assert_array_equal(evidence.feature_distances, expected)
 
     @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ class TestWhatChangesNothing:
     [
         NeighborAgg(PoolAggregator(penalty=2.0, neighbor_counts=(1, 2)), n_neighbors=6),
         NeighborAgg(NetworkAggregator(activation="relu"), random_state=np.random.RandomState(0)),
-        NeighborAgg(random_state=None, metric="cosine"),
+        NeighborAgg(random_state=None, search=Exact("cosine")),
         NeighborAgg(second_opinions=[LogisticRegression()]),
     ],
     ids=["pool", "network", "cosine", "opinion"],
@@ -321,8 +321,8 @@ PARAMETERS = [
     ),
     ({"n_neighbors": 0}, "The 'n_neighbors' parameter of NeighborAgg must be an int >= 1. Got 0 instead."),
     (
-        {"metric": "manhattan"},
-        "The 'metric' parameter of ClasswiseNeighbors must be one of 'cosine', 'euclidean'. Got 'manhattan' instead.",
+        {"search": Exact("manhattan")},
+        "The 'metric' parameter of Exact must be one of 'cosine', 'euclidean'. Got 'manhattan' instead.",
     ),
     (
         {"second_opinions": "all"},

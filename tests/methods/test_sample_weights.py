@@ -16,6 +16,7 @@ from neighboragg._pool.row_weights import (
     sample_weights,
     share_weights,
 )
+from neighboragg.search import Streamed
 from neighboragg.search._blocks import as_blocks
 from sizes import draws
 
@@ -188,7 +189,7 @@ def test_rows_read_in_blocks_get_the_same_weights():
     X_val, y_val = overlapping(120, rng)
     given = {"X_val": X_val, "y_val": y_val, "proba_val": np.full((120, 2), 0.5)}
     held = NeighborAgg(effort="fast").fit(X, y, **given)
-    read = NeighborAgg(effort="fast", memory="100 MB").fit(as_blocks(X), y, **given)
+    read = NeighborAgg(effort="fast", search=Streamed("100 MB")).fit(as_blocks(X), y, **given)
     np.testing.assert_array_equal(read.aggregator_.theta_, held.aggregator_.theta_)
 
 

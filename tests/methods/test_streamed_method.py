@@ -9,10 +9,11 @@ import neighboragg
 from neighboragg import NeighborAgg, TrustedClassifier
 from neighboragg._core.inputs import draw_sample
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.search import Exact, Streamed
 from neighboragg.search import _streamed as _streamed_rows
 from neighboragg.search._streamed import StreamedNeighbors
 
-MEMORY = "100 MB"
+STREAMED = Streamed("100 MB")
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +40,16 @@ def fit(data, X=None, shared=False, **settings):
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
-    "settings", [{}, {"aggregator": "network"}, {"metric": "cosine", "effort": "fast"}], ids=str
+    "settings", [{}, {"aggregator": "network"}, {"search": Exact("cosine"), "effort": "fast"}], ids=str
 )
 @pytest.mark.parametrize("shared", [False, True])
 def test_equal_bits_where_all_rows_are_in_the_sample(data, settings, shared, tmp_path):
     X, _, proba = data
     np.save(tmp_path / "rows.npy", X[:700])
     in_memory = fit(data, shared=shared, **settings)
-    streamed = fit(data, tmp_path / "rows.npy", shared=shared, memory=MEMORY, **settings)
+    metric = settings["search"].metric if "search" in settings else "euclidean"
+    settings = settings | {"search": Streamed("100 MB", metric=metric)}
+    streamed = fit(data, tmp_path / "rows.npy", shared=shared, **settings)
     left_out = np.append(np.arange(0, 700, 70), np.full(190, -1))
     queries, said = np.concatenate([X[:700:70], X[910:]]), np.concatenate([proba[:700:70], proba[910:]])
     for options in ({}, {"left_out": left_out}):
@@ -62,7 +65,7 @@ def test_equal_bits_where_all_rows_are_in_the_sample(data, settings, shared, tmp
 
 def test_saved_and_mapped(data, tmp_path):
     X, _, proba = data
-    streamed = fit(data, memory=MEMORY, effort="fast")
+    streamed = fit(data, search=STREAMED, effort="fast")
     streamed.save(tmp_path / "method.nagg")
     again = neighboragg.load(tmp_path / "method.nagg", mmap=True)
     np.testing.assert_array_equal(
@@ -72,10 +75,10 @@ def test_saved_and_mapped(data, tmp_path):
 
 def test_learned_from_a_sample_and_searched_among_all(data, monkeypatch):
     X, y, proba = data
-    whole = fit(data, memory=MEMORY)
+    whole = fit(data, search=STREAMED)
     monkeypatch.setattr(_streamed_rows, "MOST_SAMPLED", 300)
     monkeypatch.setattr("neighboragg._core.inputs.LEAST_OF_A_CLASS", 10)
-    sampled = fit(data, memory=MEMORY)
+    sampled = fit(data, search=STREAMED)
     assert len(sampled.sample_.rows) == 300
     assert sampled.opinions_[0].codes.tolist() == [*y[:700][sampled.sample_.rows], *y[700:900]]
     for ours, theirs in zip(sampled.kneighbors(X[900:]), whole.kneighbors(X[900:]), strict=True):
@@ -88,7 +91,7 @@ def test_learned_from_a_sample_and_searched_among_all(data, monkeypatch):
 def test_rows_of_fit_leave_themselves_out_in_the_sample_or_not(data, monkeypatch):
     X, _, proba = data
     monkeypatch.setattr(_streamed_rows, "MOST_SAMPLED", 300)
-    method = fit(data, memory=MEMORY)
+    method = fit(data, search=STREAMED)
     rows = np.arange(0, 900, 30)
     seen = method.sample_.places(rows)
     in_sample = np.isin(rows, method.sample_.rows)
@@ -114,24 +117,22 @@ def test_in_a_trusted_classifier(data):
     X, y, _ = data
     found = [
         TrustedClassifier(
-            LogisticRegression(max_iter=50, tol=0.1), NeighborAgg(memory=memory), random_state=0
+            LogisticRegression(max_iter=50, tol=0.1), NeighborAgg(search=search), random_state=0
         )
         .fit(X[:600], y[:600])
         .score_samples(X[900:])
-        for memory in (None, MEMORY)
+        for search in (None, STREAMED)
     ]
     np.testing.assert_array_equal(*found)
 
 
 def test_refusals(data):
     X, y, proba = data
-    with pytest.raises(
-        InvalidParameterError, match="'memory' parameter of StreamedNeighbors must be at least"
-    ):
-        fit(data, memory="1 MB")
-    with pytest.raises(InvalidInputError, match="Several views of rows are kept in memory by NeighborAgg"):
-        fit(data, {"a": X[:700], "b": X[:700]}, memory=MEMORY)
+    with pytest.raises(InvalidParameterError, match="'memory' parameter of Streamed must be at least"):
+        fit(data, search=Streamed("1 MB"))
+    with pytest.raises(InvalidInputError, match="several views, which cannot be combined with Streamed"):
+        fit(data, {"a": X[:700], "b": X[:700]}, search=STREAMED)
     with pytest.raises(InvalidInputError, match=r"same number of rows\. Got 699 and 700"):
-        fit(data, X[:699], memory=MEMORY)
+        fit(data, X[:699], search=STREAMED)
     with pytest.raises(InvalidInputError, match="has no rows"):
-        NeighborAgg(memory=MEMORY).fit(X[:0], y[:0], proba_val=proba[:0])
+        NeighborAgg(search=STREAMED).fit(X[:0], y[:0], proba_val=proba[:0])

@@ -15,8 +15,7 @@ import pytest
 
 from neighboragg import score
 from neighboragg._run.executor import connect
-from neighboragg._run.work import PartsFailedError
-from neighboragg.exceptions import NeighborAggError
+from neighboragg.exceptions import NeighborAggError, PartsFailedError
 
 
 @pytest.mark.full(keep=1)

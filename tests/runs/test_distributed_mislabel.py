@@ -40,7 +40,7 @@ def judged(labeled, tmp_path):
             "keep": ["id"],
             "part_rows": 40,
             "batch_rows": 32,
-            "own_models": False,
+            "effort": "fast",
         }
         written = distributed.find_mislabeled(folder, tmp_path / name, **(settings | options))
         return pd.concat([pd.read_parquet(file) for file in written.files], ignore_index=True)
@@ -50,7 +50,7 @@ def judged(labeled, tmp_path):
 
 def test_the_result_in_memory_where_all_rows_are_in_the_sample(judged, labeled):
     found = judged("all")
-    expected = find_mislabeled(labeled.drop(columns=["species", "id"]), labeled["species"], own_models=False)
+    expected = find_mislabeled(labeled.drop(columns=["species", "id"]), labeled["species"], effort="fast")
     assert found.columns.tolist() == ["id", "given", "suggested", "label_trust", "score", "flagged"]
     np.testing.assert_array_equal(found["score"], expected.scores)
     np.testing.assert_array_equal(found["flagged"], expected.mask)
@@ -74,7 +74,7 @@ def test_equal_bits_however_rows_are_spread(judged, ends):
 def test_equal_bits_where_a_class_lives_in_one_file_only(judged, labeled):
     by_class = labeled.sort_values("species", ignore_index=True)
     ends = tuple(np.cumsum(by_class["species"].value_counts(sort=False))[:-1])
-    settings = {"frame": by_class, "sample_rows": 90, "own_models": True}
+    settings = {"frame": by_class, "sample_rows": 90, "effort": "balanced"}
     pd.testing.assert_frame_equal(
         judged("spread", ends, **settings), judged("whole", **settings), check_exact=True
     )
@@ -122,7 +122,7 @@ def progress(stage, done, total):
         os.kill(os.getpid(), signal.SIGKILL)
 
 with Client(sys.argv[3]) as client:
-    settings = {"keep": ["id"], "part_rows": 10, "batch_rows": 32, "own_models": False, "sample_rows": 90}
+    settings = {"keep": ["id"], "part_rows": 10, "batch_rows": 32, "effort": "fast", "sample_rows": 90}
     find_mislabeled(sys.argv[1], sys.argv[2], label="species", client=client, progress=progress, **settings)
 """
 
@@ -235,7 +235,7 @@ def test_a_mistake_does_not_take_the_name_of_the_output(judged, labeled, tmp_pat
         (r"There is no column 'girth' in .*0\.parquet\.", {"columns": ["girth"]}),
         (r"There is no column 'name' in .*0\.parquet\.", {"keep": ["name"]}),
         ("There is no label in row 50 of ", {"frame": gap}),
-        ("'cv' parameter of MislabelDetector must be an int >= 2", {"cv": 1}),
+        ("'effort' parameter of MislabelDetector must be one of", {"effort": "more"}),
     ):
         with pytest.raises((InvalidInputError, InvalidParameterError), match=message):
             judged(f"{len(list(tmp_path.iterdir()))}", **options)

@@ -20,8 +20,8 @@ import neighboragg
 from benchmarks.methods import KNNVote
 from neighboragg import NeighborAgg, TrustedClassifier, score
 from neighboragg._run.plan import OutputFolder
-from neighboragg._run.work import PartsFailedError
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, PartsFailedError
+from neighboragg.search import Streamed
 from neighboragg.trust._fit import fit
 
 SPREADS = {"1 file": (), "2 files": (300,), "8 files, one empty": (30, 60, 61, 61, 180, 420, 599)}
@@ -128,7 +128,7 @@ def test_out_of_fold_evidence_is_that_in_memory(files, fitted, digits):
 def test_a_sample_learns_and_all_rows_are_neighbors(files, fitted, digits, frozen, few_sampled):
     X, y = digits
     source, validation = files(100)
-    model = TrustedClassifier(frozen, NeighborAgg(memory="1 GB"), features="passthrough")
+    model = TrustedClassifier(frozen, NeighborAgg(search=Streamed("1 GB")), features="passthrough")
     path = fitted(source, validation, model=model)
     same_answers(path, model.fit(X[:600], y[:600], X_val=X[600:800], y_val=y[600:800]), X[800:])
     assert len(neighboragg.load(path).method_.reference_) == 800
@@ -157,10 +157,9 @@ def test_equal_bits_where_a_class_lives_in_one_file_only(files, fitted, cluster,
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("stage", ["Making vectors", "Searching neighbors"])
-def test_workers_that_are_killed_change_nothing(files, fitted, cluster, kills, stage):
+def test_workers_that_are_killed_change_nothing(files, fitted, cluster, kills):
     source, validation = files(100)
-    together = fitted(source, validation, client=cluster, progress=kills(stage))
+    together = fitted(source, validation, client=cluster, progress=kills("Making vectors"))
     same_models(together, fitted(source, validation, "alone.nagg"))
 
 
@@ -175,7 +174,7 @@ heard = []
 
 def progress(stage, done, total):
     heard.append(stage)
-    if heard.count(sys.argv[4]) == 3:  # its beginning and two parts
+    if heard.count("Making vectors") == 3:  # its beginning and two parts
         os.kill(os.getpid(), signal.SIGKILL)
 
 with Client(sys.argv[3]) as client:
@@ -186,17 +185,16 @@ with Client(sys.argv[3]) as client:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("stage", ["Making vectors", "Searching neighbors"])
-def test_a_client_that_is_killed_resumes(files, fitted, cluster, tmp_path, stage):
+def test_a_client_that_is_killed_resumes(files, fitted, cluster, tmp_path):
     source, _ = files(100)
     output, parts = tmp_path / "model.nagg", tmp_path / "model.nagg.parts"
     address = cluster.scheduler_info()["address"]
-    command = [sys.executable, "-c", KILLED, str(source), str(output), address, stage]
+    command = [sys.executable, "-c", KILLED, str(source), str(output), address]
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == -9, done.stderr
     before = {path: path.stat().st_ino for path in parts.rglob("*[tgz]")}
     assert parts / "stage.nagg" in before
-    assert len(before) >= (3 if stage == "Making vectors" else 13)
+    assert len(before) >= 3
     kept = {}
 
     def look(stage, done, total):
@@ -255,7 +253,7 @@ def test_what_is_lost_is_made_again(files, fitted, frozen, tmp_path, lost):
     whole = fitted(source, validation, "whole.nagg", model=model)
 
     def stop(stage, done, total):
-        if stage == "Searching neighbors":
+        if stage == "Learning trust":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -337,7 +335,7 @@ def test_refusals(files, fitted, rows, tmp_path, frozen, digits):
     changed, _ = files(100, name="changed")
 
     def rewrite(stage, done, total):
-        if stage == "Searching neighbors" and not done:
+        if stage == "Learning trust" and not done:
             rows[:100].assign(pixel3=1.0).to_parquet(changed / "0.parquet")
             raise KeyboardInterrupt
 

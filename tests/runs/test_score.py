@@ -15,12 +15,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from neighboragg import SelectiveClassifier, TrustedClassifier, score
-from neighboragg._run.work import PartsFailedError
 from neighboragg.exceptions import (
     FileFormatError,
     FittedRowsWarning,
     InvalidInputError,
     InvalidParameterError,
+    PartsFailedError,
 )
 from neighboragg.labels._files import find_mislabeled
 
@@ -202,7 +202,7 @@ def test_a_failed_part_is_named_and_stops_no_other(scored, cut_into, tmp_path, n
         f"1 of 6 parts failed; the other 5 are in {tmp_path / 'scored'}.\n- {bad}, rows 70 to 99: ValueError: Input X "
         "contains NaN."
     )
-    assert said.endswith("If an input file must be mended, choose a new output folder.")
+    assert said.endswith("If an input file must be repaired first, choose a new output folder.")
     manifest = json.loads((tmp_path / "scored" / "manifest.json").read_text())
     assert (manifest["state"], [one["part"] for one in manifest["failed"]]) == ("incomplete", [3])
     assert len(states(tmp_path / "scored")) == 5

@@ -4,18 +4,18 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import neighboragg
-from neighboragg.exceptions import FileFormatError, InvalidParameterError, MissingExtraError, RecallWarning
-from neighboragg.search import ClasswiseNeighbors, _approximate
+from neighboragg.exceptions import FileFormatError, InvalidParameterError, MissingExtraError, TrustWarning
+from neighboragg.search import Approximate, ClasswiseNeighbors, Exact, _approximate, _in_memory
 
 faiss = pytest.importorskip("faiss", reason="wheels are tested without the extra `approximate`")
 
-KINDS = ("hnsw", "ivf")
 K = 5
 
 
@@ -42,10 +42,14 @@ def exact(data):
     return ClasswiseNeighbors(K).fit(X, y, classes=range(5)).kneighbors(queries)
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def index(request, data):
+def neighbors(recall, k=K, **params):
+    return ClasswiseNeighbors(k, search=Approximate(recall, always=True, **params))
+
+
+@pytest.fixture(scope="module")
+def index(data):
     X, y, _ = data
-    return ClasswiseNeighbors(K, algorithm=request.param, recall=0.95).fit(X, y, classes=range(5))
+    return neighbors(0.95).fit(X, y, classes=range(5))
 
 
 def assert_same_bits(found, expected):
@@ -55,8 +59,7 @@ def assert_same_bits(found, expected):
 
 class TestRecall:
     def test_which_classes_have_an_index(self, index):
-        kind = index.algorithm
-        assert index.algorithm_.tolist() == [kind, "exact", "exact", "exact", kind]
+        assert index.is_exact_.tolist() == [False, True, True, True, False]
         assert (index.recall_[1:4] == 1).all()
         assert (index.recall_interval_[1:4] == 1).all()
 
@@ -80,39 +83,35 @@ class TestRecall:
         X, y, queries = data
         missed = []
         for recall in (0.5, 0.9, 0.99):
-            index = ClasswiseNeighbors(K, algorithm="ivf", recall=recall).fit(X, y, classes=range(5))
+            index = neighbors(recall).fit(X, y, classes=range(5))
             missed.append(np.mean(index.kneighbors(queries)[0] > exact[0]))
         assert missed[0] > missed[1] > missed[2]
 
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_a_recall_that_is_not_reached_is_a_warning_and_an_exact_search(self, kind, data):
+    def test_a_recall_that_is_not_reached_is_a_warning_and_an_exact_search(self, data):
         """420 queries are too few to show it, even if they find everything."""
         X, _, queries = data
         y = np.arange(4200) // 4199
-        with pytest.warns(RecallWarning) as caught:
-            index = ClasswiseNeighbors(K, algorithm=kind, recall=0.995).fit(X[:4200], y)
+        with pytest.warns(TrustWarning) as caught:
+            index = neighbors(0.995).fit(X[:4200], y)
         (warning,) = caught
         assert str(warning.message) == (
-            f"The {kind!r} index of ClasswiseNeighbors does not reach the recall 0.995 in class 0: 1.0000 at its "
-            "widest, with a lower confidence limit of 0.9913. The search is exact there.\n"
-            "Hint: another algorithm, or a lower recall."
+            "The approximate search of ClasswiseNeighbors does not reach the recall 0.995 in class 0: it finds 1.0000, "
+            "with a lower confidence limit of 0.9913. The search is exact there.\nHint: lower the recall."
         )
         assert warning.filename == __file__
-        assert index.algorithm_.tolist() == ["exact"] * 2
+        assert index.is_exact_.all()
         assert_same_bits(
             index.kneighbors(queries), ClasswiseNeighbors(K).fit(X[:4200], y).kneighbors(queries)
         )
 
-    @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("n_different", [1, 50])
-    @pytest.mark.filterwarnings("ignore::neighboragg.exceptions.RecallWarning")
-    def test_copies_of_few_rows_are_found_or_searched_exactly(self, kind, n_different):
-        """A graph of copies may fall apart, as links lead to copies only."""
+    @pytest.mark.filterwarnings("ignore::neighboragg.exceptions.TrustWarning")
+    def test_copies_of_few_rows_are_found_or_searched_exactly(self, n_different):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(n_different, 3))[np.arange(6000) % n_different]
         queries = rng.normal(size=(200, 3))
         expected = ClasswiseNeighbors(K).fit(X, np.zeros(6000)).kneighbors(queries)[0]
-        found = ClasswiseNeighbors(K, algorithm=kind).fit(X, np.zeros(6000)).kneighbors(queries)[0]
+        found = neighbors(0.99).fit(X, np.zeros(6000)).kneighbors(queries)[0]
         assert np.mean(found <= expected[:, :, -1:]) > 0.95
 
 
@@ -144,8 +143,8 @@ class TestWhatIsFound:
     def test_ties_are_ordered_by_row_number(self):
         rng = np.random.default_rng(0)
         X = np.repeat(rng.normal(size=(2500, 3)), 2, axis=0)
-        index = ClasswiseNeighbors(4, algorithm="ivf", recall=0.9).fit(X, np.zeros(5000))
-        assert index.algorithm_.tolist() == ["ivf"]
+        index = neighbors(0.9, 4).fit(X, np.zeros(5000))
+        assert not index.is_exact_.any()
         distances, ids = index.kneighbors(rng.normal(size=(300, 3)))
         tied = distances[..., 1:] == distances[..., :-1]
         assert tied.mean() > 0.5
@@ -180,7 +179,7 @@ class TestWhatIsFound:
 
     def test_queries_that_an_index_finds_too_little_for_are_searched_exactly(self, data, monkeypatch):
         X, y, queries = data
-        index = ClasswiseNeighbors(K, algorithm="ivf", recall=0.5).fit(X, y, classes=range(5))
+        index = neighbors(0.5).fit(X, y, classes=range(5))
         candidates = _approximate.ClassIndex.nearest
 
         def hardly(self, *args):
@@ -193,21 +192,18 @@ class TestWhatIsFound:
         expected = ClasswiseNeighbors(K).fit(X, y, classes=range(5)).kneighbors(queries)
         assert_same_bits([part[::3] for part in found], [part[::3] for part in expected])
 
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_cosine(self, kind, data):
+    def test_cosine(self, data):
         X, y, queries = data
-        found = (
-            ClasswiseNeighbors(K, metric="cosine", algorithm=kind, recall=0.9).fit(X, y).kneighbors(queries)
-        )
-        expected = ClasswiseNeighbors(K, metric="cosine").fit(X, y).kneighbors(queries)
+        found = neighbors(0.9, metric="cosine").fit(X, y).kneighbors(queries)
+        expected = ClasswiseNeighbors(K, search=Exact("cosine")).fit(X, y).kneighbors(queries)
         same = found[1] == expected[1]
         assert same.mean() > 0.85
         assert found[0][same].tobytes() == expected[0][same].tobytes()
 
     def test_values_far_beyond_single_precision(self, data):
         X, y, queries = data
-        index = ClasswiseNeighbors(K, algorithm="ivf", recall=0.9).fit(X * 1e100, y)
-        small = ClasswiseNeighbors(K, algorithm="ivf", recall=0.9).fit(X, y)
+        index = neighbors(0.9).fit(X * 1e100, y)
+        small = neighbors(0.9).fit(X, y)
         assert np.mean(index.kneighbors(queries * 1e100)[1] == small.kneighbors(queries)[1]) > 0.99
         far = index.kneighbors(np.full((2, 8), 1e140))
         assert np.isfinite(far[0][:, 0]).all()
@@ -217,10 +213,10 @@ class TestReproducible:
     def test_equal_bits_for_batches_and_threads(self, index, data):
         queries = data[2][:300]
         expected = index.kneighbors(queries)
-        for batch_size, n_jobs in ((1, 1), (19, 2), (64, 1)):
-            other = index.set_params(batch_size=batch_size, n_jobs=n_jobs).kneighbors(queries)
-            assert_same_bits(other, expected)
-        index.set_params(batch_size=None, n_jobs=None)
+        for n_rows, n_jobs in ((1, 1), (19, 2), (64, 1)):
+            with patch.multiple(_in_memory, BATCH_ROWS=n_rows, TILE_ROWS=1):
+                assert_same_bits(index.set_params(n_jobs=n_jobs).kneighbors(queries), expected)
+        index.set_params(n_jobs=None)
 
     def test_a_second_fit_and_more_threads_give_equal_bits(self, index, data):
         X, y, queries = data
@@ -231,18 +227,17 @@ class TestReproducible:
     def test_saved_and_loaded(self, index, data, tmp_path):
         index.save(tmp_path / "index.nagg")
         loaded = neighboragg.load(tmp_path / "index.nagg")
-        assert loaded.get_params() == index.get_params()
-        assert loaded.algorithm_.tolist() == index.algorithm_.tolist()
+        assert repr(loaded) == repr(index)
+        assert loaded.is_exact_.tolist() == index.is_exact_.tolist()
         assert_same_bits((loaded.recall_, loaded.recall_interval_), (index.recall_, index.recall_interval_))
         assert_same_bits(loaded.kneighbors(data[2]), index.kneighbors(data[2]))
 
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            ({"algorithm": np.array(["hnsw", "exact", "exact", "exact", "ivf"])}, "several algorithms"),
-            ({"algorithm": np.array(["exact"] * 5)}, "does not say how widely to search"),
-            ({"algorithm": np.array(["annoy"] * 5)}, "an unknown algorithm"),
-            ({"breadth": np.array([10**6, 0, 0, 0, 1])}, "searched more widely than it is large"),
+            ({"n_read": np.array([0.5] * 5)}, "no number of lists to read"),
+            ({"n_read": np.array([-1, 0, 0, 0, 1])}, "no number of lists to read"),
+            ({"n_read": np.array([10**6, 0, 0, 0, 1])}, "fewer rows than lists to read"),
             ({"n_neighbors": 5000}, "too few rows to search"),
             ({"recall": np.ones(3)}, "an index has no recall"),
         ],
@@ -267,7 +262,7 @@ class TestReproducible:
         before = faiss.omp_get_max_threads()
         try:
             faiss.omp_set_num_threads(3)
-            ClasswiseNeighbors(K, algorithm="ivf", recall=0.5).fit(X, y).kneighbors(queries[:5])
+            neighbors(0.5).fit(X, y).kneighbors(queries[:5])
             assert faiss.omp_get_max_threads() == 3
         finally:
             faiss.omp_set_num_threads(before)
@@ -276,56 +271,35 @@ class TestReproducible:
 class TestAuto:
     def test_is_exact_for_most(self, data, exact):
         X, y, queries = data
-        index = ClasswiseNeighbors(K, algorithm="auto").fit(X, y, classes=range(5))
-        assert index.algorithm_.tolist() == ["exact"] * 5
+        index = ClasswiseNeighbors(K, search=Approximate()).fit(X, y, classes=range(5))
+        assert index.is_exact_.all()
         assert_same_bits(index.kneighbors(queries), exact)
 
     def test_makes_lists_of_a_large_class_where_few_of_them_are_read(self):
         rng = np.random.default_rng(0)
         X, y = curved(210_000, 8, rng), np.repeat([0, 1], [200_000, 10_000])
-        index = ClasswiseNeighbors(K, algorithm="auto", recall=0.9).fit(X, y)
-        assert index.algorithm_.tolist() == ["ivf", "exact"]
+        index = ClasswiseNeighbors(K, search=Approximate(0.9)).fit(X, y)
+        assert index.is_exact_.tolist() == [False, True]
 
     def test_and_not_where_most_would_have_to_be_read(self):
         """Without any structure in 32 dimensions, neighbors are everywhere."""
         X = np.random.default_rng(0).normal(size=(100_000, 32))
-        index = ClasswiseNeighbors(K, algorithm="auto").fit(X, np.zeros(100_000))
-        assert index.algorithm_.tolist() == ["exact"]
+        index = ClasswiseNeighbors(K, search=Approximate()).fit(X, np.zeros(100_000))
+        assert index.is_exact_.all()
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        (
-            {"algorithm": "annoy"},
-            "The 'algorithm' parameter of ClasswiseNeighbors must be one of 'auto', 'exact', 'hnsw', 'ivf'. "
-            "Got 'annoy' instead.",
-        ),
-        (
-            {"recall": 1.0},
-            "The 'recall' parameter of ClasswiseNeighbors must be a number in (0, 0.995]. Got 1.0 instead.",
-        ),
-        (
-            {"recall": 0},
-            "The 'recall' parameter of ClasswiseNeighbors must be a number in (0, 0.995]. Got 0 instead.",
-        ),
-        (
-            {"algorithm": "ivf", "device": "cpu"},
-            "The 'device' parameter of ClasswiseNeighbors is for the exact search, so not with algorithm='ivf'. "
-            "Got 'cpu'.\nHint: leave one of the two out.",
-        ),
-    ],
-)  # fmt: skip
-def test_parameters(params, message):
+@pytest.mark.parametrize("recall", [1.0, 0, "high"])
+def test_recalls_that_cannot_be_shown(recall):
     with pytest.raises(InvalidParameterError) as caught:
-        ClasswiseNeighbors(**params).fit([[0.0]], ["a"])
-    assert str(caught.value) == message
+        ClasswiseNeighbors(search=Approximate(recall)).fit([[0.0]], ["a"])
+    assert str(caught.value) == (
+        f"The 'recall' parameter of Approximate must be a number in (0, 0.995]. Got {recall!r} instead."
+    )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_few_rows_are_searched_exactly_whatever_was_asked(kind):
-    index = ClasswiseNeighbors(2, algorithm=kind).fit([[0.0], [1.0], [5.0]], ["a", "a", "b"])
-    assert index.algorithm_.tolist() == ["exact", "exact"]
+def test_few_rows_are_searched_exactly_whatever_was_asked():
+    index = neighbors(0.99, 2).fit([[0.0], [1.0], [5.0]], ["a", "a", "b"])
+    assert index.is_exact_.all()
     np.testing.assert_array_equal(index.kneighbors([[2.0]])[1], [[[1, 0], [2, -1]]])
 
 
@@ -334,12 +308,11 @@ class TestWithoutFaiss:
     def not_installed(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "faiss", None)
 
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_the_extra_is_named(self, kind):
+    def test_the_extra_is_named(self):
         with pytest.raises(MissingExtraError) as caught:
-            ClasswiseNeighbors(1, algorithm=kind).fit([[0.0]], [0])
+            neighbors(0.99, 1).fit([[0.0]], [0])
         assert str(caught.value) == (
-            "An approximate 'algorithm' of ClasswiseNeighbors needs the package 'faiss', which is not installed.\n"
+            "The approximate search of ClasswiseNeighbors needs the package 'faiss', which is not installed.\n"
             'Hint: pip install "neighboragg[approximate]"'
         )
 
@@ -349,7 +322,7 @@ class TestWithoutFaiss:
             neighboragg.load(tmp_path / "index.nagg").kneighbors(data[2])
 
     def test_auto_is_exact(self, data, exact, monkeypatch):
-        monkeypatch.setattr(_approximate, "SMALLEST_AUTO", 1000)
+        monkeypatch.setattr(_approximate, "SMALLEST_WORTHWHILE", 1000)
         X, y, queries = data
-        index = ClasswiseNeighbors(K, algorithm="auto").fit(X, y, classes=range(5))
+        index = ClasswiseNeighbors(K, search=Approximate()).fit(X, y, classes=range(5))
         assert_same_bits(index.kneighbors(queries), exact)

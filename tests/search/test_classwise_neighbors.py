@@ -1,5 +1,7 @@
 """Class-wise search against brute force, and equal bits however the work is cut up."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from sklearn.metrics.pairwise import cosine_distances
 
 import neighboragg
 from brute_force import nearest_by_class
-from neighboragg.search import ClasswiseNeighbors
+from neighboragg.search import ClasswiseNeighbors, Exact, _in_memory
 from neighboragg.search import _exact_search as _numpy_search
 from sizes import examples
 
@@ -105,8 +107,9 @@ def test_equal_bits_for_batches_jobs_and_query_order(problem):
     _, X, y, queries, k, n_classes = problem
     index = ClasswiseNeighbors(k).fit(X, y, classes=np.arange(n_classes))
     expected = index.kneighbors(queries)
-    for batch_size, n_jobs in ((1, 1), (3, 2), (5, 1), (1000, 2)):
-        assert_same_bits(index.set_params(batch_size=batch_size, n_jobs=n_jobs).kneighbors(queries), expected)
+    for n_rows, n_jobs in ((1, 1), (3, 2), (5, 1), (1000, 2)):
+        with patch.multiple(_in_memory, BATCH_ROWS=n_rows, TILE_ROWS=1):
+            assert_same_bits(index.set_params(n_jobs=n_jobs).kneighbors(queries), expected)
     order = np.random.default_rng(0).permutation(len(queries))
     assert_same_bits(index.kneighbors(queries[order]), [part[order] for part in expected])
 
@@ -119,7 +122,7 @@ def test_equal_bits_for_single_rows_copies_and_blocking(n_features, metric, monk
     X[100:150] = np.rint(X[100:150])
     y = rng.choice(5, 400, p=[0.5, 0.3, 0.1, 0.09, 0.01])
     queries = np.concatenate([X[90:120], rng.normal(size=(20, n_features)).astype(np.float32)])
-    index = ClasswiseNeighbors(4, metric=metric).fit(X, y)
+    index = ClasswiseNeighbors(4, search=Exact(metric)).fit(X, y)
     expected = index.kneighbors(queries)
     one_by_one = [index.kneighbors(queries[i : i + 1]) for i in range(len(queries))]
     assert_same_bits([np.concatenate(part) for part in zip(*one_by_one, strict=True)], expected)
@@ -220,7 +223,7 @@ class TestSelfExclusion:
         rng = np.random.default_rng(0)
         X = np.repeat(rng.normal(size=(60, 3)), 3, axis=0)
         y = rng.integers(0, 3, 180)
-        distances, indices = ClasswiseNeighbors(70, metric=metric).fit(X, y).kneighbors()
+        distances, indices = ClasswiseNeighbors(70, search=Exact(metric)).fit(X, y).kneighbors()
         own = np.arange(180)
         assert (indices != own[:, None, None]).all()
         np.testing.assert_array_equal(
@@ -261,7 +264,7 @@ class TestMissingNeighbors:
         assert distances.shape == indices.shape == (0, 1, 2)
 
     def test_cosine_of_missing_neighbors_is_infinite(self):
-        distances, _ = ClasswiseNeighbors(2, metric="cosine").fit([[1.0]], ["x"]).kneighbors([[2.0]])
+        distances, _ = ClasswiseNeighbors(2, search=Exact("cosine")).fit([[1.0]], ["x"]).kneighbors([[2.0]])
         np.testing.assert_array_equal(distances, [[[0.0, np.inf]]])
 
 
@@ -277,7 +280,9 @@ class TestCosine:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(80, 4)) * rng.choice([1e-8, 1.0, 1e8], (80, 1))
         queries = np.concatenate([rng.normal(size=(10, 4)), X[:3] * 7.0])
-        distances, indices = ClasswiseNeighbors(80, metric="cosine").fit(X, np.zeros(80)).kneighbors(queries)
+        distances, indices = (
+            ClasswiseNeighbors(80, search=Exact("cosine")).fit(X, np.zeros(80)).kneighbors(queries)
+        )
         expected = cosine_distances(queries, X)
         np.testing.assert_allclose(distances[:, 0], np.sort(expected, axis=1), rtol=1e-6, atol=1e-14)
         np.testing.assert_allclose(
@@ -286,7 +291,7 @@ class TestCosine:
 
     def test_zero_rows(self):
         X = np.array([[0.0, 0.0], [1.0, 2.0], [-3.0, 0.5]])
-        index = ClasswiseNeighbors(1, metric="cosine").fit(X, [0, 1, 2])
+        index = ClasswiseNeighbors(1, search=Exact("cosine")).fit(X, [0, 1, 2])
         distances, _ = index.kneighbors([[0.0, 0.0], [5.0, -1.0]])
         np.testing.assert_allclose(distances[0, :, 0], [0, 1, 1], rtol=1e-15)
         np.testing.assert_allclose(
@@ -297,7 +302,7 @@ class TestCosine:
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(50, 3)), np.arange(50) % 2
         lengths = 2.0 ** rng.integers(-40, 40, size=(50, 1))
-        index = ClasswiseNeighbors(4, metric="cosine").fit(X, y)
+        index = ClasswiseNeighbors(4, search=Exact("cosine")).fit(X, y)
         assert_same_bits(index.kneighbors(X * lengths), index.kneighbors(X))
         assert_same_bits(clone(index).fit(X * lengths, y).kneighbors(X), index.kneighbors(X))
 
@@ -308,10 +313,10 @@ def test_saved_and_loaded_gives_equal_bits(metric, dtype, tmp_path):
     rng = np.random.default_rng(0)
     X, queries = rng.normal(size=(2, 90, 3)).astype(dtype)
     y = rng.choice(["x", "y", "z"], 90)
-    index = ClasswiseNeighbors(4, metric=metric, batch_size=17).fit(X, y, classes=["w", "x", "y", "z"])
+    index = ClasswiseNeighbors(4, search=Exact(metric)).fit(X, y, classes=["w", "x", "y", "z"])
     index.save(tmp_path / "index.nagg")
     loaded = neighboragg.load(tmp_path / "index.nagg")
-    assert loaded.get_params() == index.get_params()
+    assert repr(loaded) == repr(index)
     assert loaded.classes_.tolist() == ["w", "x", "y", "z"]
     assert loaded.n_features_in_ == 3
     assert loaded.n_samples_fit_ == 90

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.search import ClasswiseNeighbors
+from neighboragg.search import Approximate, ClasswiseNeighbors, Exact, Streamed
 
 X = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
 y = np.array(["a", "b", "b"])
@@ -37,7 +37,10 @@ def parameter_message(name, value, rule):
 
 PARAMETERS = [
     *[({"n_neighbors": value}, "an int >= 1") for value in (0, -1, 2.5, True, "5", None)],
-    *[({"metric": value}, "one of 'cosine', 'euclidean'") for value in ("manhattan", "Cosine", None, 2)],
+    *[
+        ({"search": value}, "None or one of Exact(), Approximate() from neighboragg.search")
+        for value in ("exact", Exact, Streamed())
+    ],
 ]
 
 
@@ -56,12 +59,14 @@ def test_neighbors_asked_for(value):
     assert str(caught.value) == parameter_message("n_neighbors", value, "an int >= 1")
 
 
-@pytest.mark.parametrize("value", [0, -3, 1.5, True])
-def test_batch_size(value):
-    index = fitted().set_params(batch_size=value)
+@pytest.mark.parametrize("value", ["manhattan", "Cosine", None, 2])
+@pytest.mark.parametrize("kind", [Exact, Approximate])
+def test_metric(kind, value):
     with pytest.raises(InvalidParameterError) as caught:
-        index.kneighbors(X)
-    assert str(caught.value) == parameter_message("batch_size", value, "an int >= 1")
+        ClasswiseNeighbors(search=kind(metric=value)).fit(X, y)
+    assert str(caught.value) == (
+        f"The 'metric' parameter of {kind.__name__} must be one of 'cosine', 'euclidean'. Got {value!r} instead."
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ from hypothesis import strategies as st
 
 import neighboragg
 from brute_force import nearest_by_class
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError, SlowSearchWarning
-from neighboragg.search import ClasswiseNeighbors
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.search import ClasswiseNeighbors, _in_memory
 from neighboragg.search import _kernel as _call
 from neighboragg.search import _kernel as _choice
 from neighboragg.search import _kernel as _library
@@ -108,14 +109,22 @@ def problems(draw):
     return X, y, queries, k, n_classes, exclude
 
 
+WHOLE = {"BATCH_ROWS": _in_memory.BATCH_ROWS}
+
+
+def in_batches_of(n_rows):
+    return {"BATCH_ROWS": n_rows, "TILE_ROWS": 1}
+
+
 def check_problem(problem):
     X, y, queries, k, n_classes, exclude = problem
     expected = brute_force(X, y, queries, k, n_classes, exclude)
     index = ClasswiseNeighbors(k).fit(X, y, classes=np.arange(n_classes))
     for name in AVAILABLE:
-        for batch_size, n_jobs in ((None, 1), (None, 2), (1, 1), (13, 2)):
-            index.set_params(batch_size=batch_size, n_jobs=n_jobs)
-            assert same_bits(search(name, index, queries, exclude), expected), (name, batch_size, n_jobs)
+        for batch, n_jobs in ((WHOLE, 1), (WHOLE, 2), (in_batches_of(1), 1), (in_batches_of(13), 2)):
+            with patch.multiple(_in_memory, **batch):
+                found = search(name, index.set_params(n_jobs=n_jobs), queries, exclude)
+            assert same_bits(found, expected), (name, batch, n_jobs)
 
 
 @examples(25)
@@ -146,9 +155,9 @@ def test_equal_bits_over_many_panels_and_groups(n, d, n_classes, k):
     assert same_bits([part[:50] for part in results[0]], expected)
     for result in results[1:]:
         assert same_bits(result, results[0])
-    index.set_params(batch_size=1)
-    for name in AVAILABLE:
-        assert same_bits(search(name, index, queries[:50], own[:50]), expected)
+    with patch.multiple(_in_memory, **in_batches_of(1)):
+        for name in AVAILABLE:
+            assert same_bits(search(name, index, queries[:50], own[:50]), expected)
 
 
 @pytest.mark.full(keep=2)
@@ -173,10 +182,10 @@ def test_rows_close_to_a_space_of_few_dimensions_are_found_from_there(k, dtype):
     for name in compiled:
         assert same_bits(search(name, index, queries, own), expected)
     assert _call._prepared[index._reference].structure.n_axes < d // 2
-    index.set_params(batch_size=1)
-    for name in compiled:
-        found = search(name, index, queries[:100], own[:100])
-        assert same_bits(found, [part[:100] for part in expected])
+    with patch.multiple(_in_memory, **in_batches_of(1)):
+        for name in compiled:
+            found = search(name, index, queries[:100], own[:100])
+            assert same_bits(found, [part[:100] for part in expected])
 
 
 @needs_compiled
@@ -356,7 +365,7 @@ class TestChoice:
         monkeypatch.setattr(_choice, "MANY_PRODUCTS", 100)
         index = ClasswiseNeighbors(1).fit(np.arange(20.0)[:, None], [0] * 20)
         index.kneighbors([[1.0]])
-        with pytest.warns(SlowSearchWarning, match="Results are the same") as caught:
+        with pytest.warns(UserWarning, match="Results are the same") as caught:
             index.kneighbors(np.ones((6, 1)))
         assert caught[0].filename == __file__
         index.kneighbors(np.ones((6, 1)))

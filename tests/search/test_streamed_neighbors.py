@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import neighboragg
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.search import ClasswiseNeighbors, _streamed
+from neighboragg.search import ClasswiseNeighbors, Exact, Streamed, _streamed
 from neighboragg.search._blocks import as_blocks
 from neighboragg.search._streamed import StreamedNeighbors, merge_nearest
 
@@ -58,8 +58,8 @@ def test_equal_bits_for_blocks_of_any_size(kind, metric, rows, small_blocks):
     X, y = make_data(kind, np.random.default_rng(rows))
     queries, exclude = X[::5], np.arange(len(X))[::5]
     small_blocks(rows)
-    exact = ClasswiseNeighbors(3, metric=metric).fit(X, y, classes=np.arange(4))
-    streamed = StreamedNeighbors(3, metric=metric).fit(X, y, classes=np.arange(4))
+    exact = ClasswiseNeighbors(3, search=Exact(metric)).fit(X, y, classes=np.arange(4))
+    streamed = StreamedNeighbors(3, search=Streamed(metric=metric)).fit(X, y, classes=np.arange(4))
     for options in ({}, {"exclude": exclude}, {"n_neighbors": 30}):
         distances, ids = streamed.kneighbors(queries, **options)
         expected, expected_ids = exact.kneighbors(queries, **options)
@@ -123,14 +123,14 @@ def test_saved_with_its_rows_and_mapped_from_the_file(tmp_path, small_blocks):
 def test_refusals():
     X, y = make_data("plain", np.random.default_rng(0))
     with pytest.raises(InvalidParameterError) as caught:
-        StreamedNeighbors(memory="10 MB").fit(X, y)
+        StreamedNeighbors(search=Streamed("10 MB")).fit(X, y)
     assert str(caught.value) == (
-        "The 'memory' parameter of StreamedNeighbors must be at least 80 MB, as bytes or as text such as '500 MB' or "
+        "The 'memory' parameter of Streamed must be at least 80 MB, as bytes or as text such as '500 MB' or "
         "'2 GiB'. Got '10 MB' instead."
     )
     for wrong in ("much", "-1 GB", None, True, 1.5):
         with pytest.raises(InvalidParameterError, match="'memory' parameter"):
-            StreamedNeighbors(memory=wrong).fit(X, y)
+            StreamedNeighbors(search=Streamed(wrong)).fit(X, y)
     with pytest.raises(InvalidInputError, match=r"same number of rows. Got 120 and 3\."):
         StreamedNeighbors().fit(X, y[:3])
     with pytest.raises(InvalidInputError, match="has no rows"):
@@ -147,7 +147,9 @@ def test_refusals():
 @pytest.mark.parametrize(("text", "number"), [("1 GB", 10**9), ("0.5GiB", 2**29), ("300000000", 3 * 10**8)])
 def test_memory_as_text_is_memory_as_a_number(text, number):
     X = np.zeros((2, 1))
-    sizes = [StreamedNeighbors(memory=memory).fit(X, [0, 1])._block_rows() for memory in (text, number)]
+    sizes = [
+        StreamedNeighbors(search=Streamed(memory)).fit(X, [0, 1])._block_rows() for memory in (text, number)
+    ]
     assert sizes[0] == sizes[1]
 
 
@@ -184,7 +186,7 @@ def test_rows_that_are_gone_are_noticed(small_blocks):
 def test_memory_is_kept(n_features, n_classes, k, metric, dtype):
     rng = np.random.default_rng(0)
     memory = 96 * 10**6
-    index = StreamedNeighbors(k, metric=metric, memory=memory)
+    index = StreamedNeighbors(k, search=Streamed(memory, metric=metric))
     n = 2 * (memory - 64 * 10**6) // (_streamed.VALUE_NBYTES[metric] * (n_features + 1))
     X, y = rng.normal(size=(n, n_features)).astype(dtype), rng.integers(0, n_classes, n)
     queries = rng.normal(size=(600, n_features)).astype(dtype)
@@ -199,6 +201,7 @@ def test_memory_is_kept(n_features, n_classes, k, metric, dtype):
 LIMITED = """
 import json, resource, sys
 import numpy as np
+from neighboragg.search import Streamed
 from neighboragg.search._streamed import StreamedNeighbors
 
 folder, allowed = sys.argv[1], int(sys.argv[2])
@@ -216,7 +219,7 @@ try:
     np.array(rows)
 except MemoryError:
     refused = True
-index = StreamedNeighbors(3, memory=allowed).fit(rows, np.load(f"{folder}/labels.npy"))
+index = StreamedNeighbors(3, search=Streamed(allowed)).fit(rows, np.load(f"{folder}/labels.npy"))
 distances, ids = index.kneighbors(np.load(f"{folder}/queries.npy"))
 np.savez(f"{folder}/found.npz", distances=distances, ids=ids)
 print(json.dumps({"refused": refused, "times": rows.nbytes / allowed}))

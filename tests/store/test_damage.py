@@ -45,8 +45,8 @@ def models():
             X + 0.01, Y
         ),
     )
-    yield "detector", lambda: MislabelDetector(own_models=False).fit(X, Y)
-    yield "result", lambda: MislabelDetector(own_models=False).fit(X, Y).result_
+    yield "detector", lambda: MislabelDetector(effort="fast").fit(X, Y)
+    yield "result", lambda: MislabelDetector(effort="fast").fit(X, Y).result_
 
 
 MODELS = dict(models())

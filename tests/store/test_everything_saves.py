@@ -69,7 +69,7 @@ class Mine(FlagRule):
 
 
 def test_a_rule_of_the_users_own_is_refused(tmp_path):
-    detector = MislabelDetector(flag=Mine(), own_models=False).fit(X, Y)
+    detector = MislabelDetector(flag=Mine(), effort="fast").fit(X, Y)
     with pytest.raises(InvalidParameterError) as caught:
         detector.save(tmp_path / "item.nagg")
     assert str(caught.value) == (
@@ -107,7 +107,7 @@ def test_folds_that_are_used_up_are_not_saved(tmp_path):
     ("item", "given"),
     [
         (TrustedClassifier(LogisticRegression(), random_state=0), {"features": np.tanh}),
-        (MislabelDetector(own_models=False), {"estimator": LogisticRegression()}),
+        (MislabelDetector(effort="fast"), {"estimator": LogisticRegression()}),
     ],
 )
 def test_what_is_given_and_not_needed_is_named(tmp_path, item, given):

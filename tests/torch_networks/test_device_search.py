@@ -1,5 +1,7 @@
 """Search with candidates from a PyTorch device: the same bits as without, and what is refused."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import neighboragg
 from neighboragg import NeighborAgg
 from neighboragg.exceptions import InvalidParameterError
-from neighboragg.search import ClasswiseNeighbors
+from neighboragg.search import ClasswiseNeighbors, Exact, _in_memory
 
 
 def rows_of(kind, n, seed):
@@ -30,12 +32,12 @@ def rows_of(kind, n, seed):
 KINDS = ("ordinary", "ties", "duplicates", "far from zero", "of all sizes", "single precision")
 
 
-def searches(kind, metric="euclidean", k=6, **params):
+def searches(kind, metric="euclidean", k=6):
     X, queries = rows_of(kind, 900, 0), rows_of(kind, 130, 1)
     y = np.random.default_rng(2).integers(0, 4, 900)
     y[:3] = 5  # a class with fewer rows than neighbors
-    index = ClasswiseNeighbors(k, metric=metric, **params).fit(X, y)
-    return index, clone(index).set_params(device="cpu").fit(X, y), queries
+    index = ClasswiseNeighbors(k, search=Exact(metric)).fit(X, y)
+    return index, clone(index).set_params(search__device="cpu").fit(X, y), queries
 
 
 def assert_equal_bits(found, expected):
@@ -63,7 +65,8 @@ def test_batches_do_not_matter():
     usual, on_device, queries = searches("ordinary")
     expected = usual.kneighbors(queries)
     for size in (1, 7, 1000):
-        assert_equal_bits(on_device.set_params(batch_size=size).kneighbors(queries), expected)
+        with patch.multiple(_in_memory, BATCH_ROWS=size, TILE_ROWS=1):
+            assert_equal_bits(on_device.kneighbors(queries), expected)
     assert on_device.kneighbors(queries[:0])[0].shape == (0, 5, 6)
 
 
@@ -105,7 +108,7 @@ def test_saved_without_the_copy_on_the_device(tmp_path):
     expected = on_device.kneighbors(queries)
     on_device.save(tmp_path / "index")
     loaded = neighboragg.load(tmp_path / "index")
-    assert loaded.device == "cpu"
+    assert loaded.search.device == "cpu"
     assert_equal_bits(loaded.kneighbors(queries), expected)
 
 
@@ -113,16 +116,18 @@ def test_saved_without_the_copy_on_the_device(tmp_path):
 def test_a_device_that_is_not_there(device):
     index, _, queries = searches("ordinary")
     with pytest.raises(
-        InvalidParameterError, match="The 'device' parameter of ClasswiseNeighbors cannot be used"
+        InvalidParameterError, match="The 'device' parameter of Exact cannot be used"
     ) as refusal:
-        index.set_params(device=device).kneighbors(queries)
+        index.set_params(search__device=device).kneighbors(queries)
     assert f"Got {device!r}" in str(refusal.value)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card")
 def test_a_graphics_card():
     usual, on_device, queries = searches("ties")
-    assert_equal_bits(on_device.set_params(device="cuda").kneighbors(queries), usual.kneighbors(queries))
+    assert_equal_bits(
+        on_device.set_params(search__device="cuda").kneighbors(queries), usual.kneighbors(queries)
+    )
 
 
 @pytest.mark.full
@@ -130,19 +135,9 @@ def test_trust_has_equal_bits():
     X, y = load_digits(return_X_y=True)
     proba = LogisticRegression(max_iter=50, tol=0.1).fit(X[:600, ::2], y[:600]).predict_proba(X[:, ::2])
     usual, on_device = (
-        NeighborAgg(effort="fast", device=device)
+        NeighborAgg(effort="fast", search=Exact(device=device))
         .fit(X[:600], y[:600], X_val=X[600:1000], y_val=y[600:1000], proba_val=proba[600:1000])
         .predict_trust(X[1000:], proba[1000:])
         for device in (None, "cpu")
     )
     assert usual.tobytes() == on_device.tobytes()
-
-
-def test_rows_larger_than_memory_are_not_on_a_device():
-    X, y = np.zeros((4, 1)), [0, 1, 0, 1]
-    with pytest.raises(InvalidParameterError) as refusal:
-        NeighborAgg(memory="1 MB", device="cpu").fit(X, y, proba_val=np.full((4, 2), 0.5))
-    assert str(refusal.value) == (
-        "The 'device' parameter of NeighborAgg is for reference rows in memory, so not with `memory`. Got 'cpu'.\n"
-        "Hint: leave one of the two out."
-    )

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,10 +98,14 @@ def audit(
     split: Annotated[
         str | None, typer.Option(help="Column that says train or test: copies across it are found.")
     ] = None,
-    budget: Annotated[int | None, typer.Option(min=1, help="Flag this many rows.")] = None,
-    false_alarms: Annotated[
-        float | None, typer.Option(help="Flag at most this share of the correctly labeled rows.")
-    ] = None,
+    flag: Annotated[
+        str,
+        typer.Option(
+            metavar="estimated|NUMBER|SHARE",
+            help="What to flag: as many rows as are estimated to be wrong; a number of rows, such as 100; or at most a "
+            "share of the correctly labeled rows, such as 0.05.",
+        ),
+    ] = "estimated",
     sample: Annotated[
         int | None, typer.Option(min=2, help="Judge this many rows drawn at random, instead of all.")
     ] = None,
@@ -126,9 +131,6 @@ def audit(
     part_rows: Annotated[
         int, typer.Option(min=1, help="Most rows of Parquet files in memory at a time, for each process.")
     ] = 65_536,
-    force: Annotated[
-        bool, typer.Option("--force", help="Flag labels even if what is given says nothing about them.")
-    ] = False,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads; -1 takes every core.")] = None,
     sep: Separator = None,
@@ -136,7 +138,7 @@ def audit(
     overwrite: Overwrite = False,
 ) -> None:
     """Find suspicious labels: ranked, with the suggested label and the reasons."""
-    flag = _rule(budget, false_alarms)
+    rule = _rule(flag)
     if sample_rows is not None or cluster is not None or holds_parquet(file):
         _refuse_for_large_files(
             "needs all rows in memory, so not for Parquet files that are read part by part",
@@ -148,9 +150,8 @@ def audit(
                 "--image": image,
                 "--encoder": encoder,
                 "--split": split,
-                "--budget": budget,
+                "--flag": flag if isinstance(rule, int) else None,
                 "--sample": sample,
-                "--force": force or None,
             },
         )
         _refuse_for_large_files(
@@ -174,7 +175,7 @@ def audit(
                 file,
                 output,
                 label=label,
-                flag=flag,
+                flag=rule,
                 columns=names_of(columns) or None,
                 exclude=names_of(exclude),
                 keep=names_of(keep),
@@ -197,7 +198,7 @@ def audit(
         found = run_audit(
             Path(file),
             label=label,
-            flag=flag,
+            flag=rule,
             columns=names_of(columns) or None,
             exclude=names_of(exclude),
             keep=names_of(keep),
@@ -212,7 +213,6 @@ def audit(
             split=split,
             sample=sample,
             n_random=50 if n_random is None else n_random,
-            force=force,
             sep=sep,
             encoding=encoding,
             random_state=seed,
@@ -231,18 +231,19 @@ def _refuse_for_large_files(why: str, given: dict[str, Any]) -> None:
         )
 
 
-def _rule(budget: int | None, false_alarms: float | None) -> Any:
-    """What to flag."""
-    if budget is not None and false_alarms is not None:
-        raise InvalidParameterError("--budget and --false-alarms exclude each other; pass one of them.")
-    if false_alarms is not None and not 0 < false_alarms < 1:
-        raise InvalidParameterError(
-            f"--false-alarms must be a share between 0 and 1, such as 0.05. Got {false_alarms:g}.\n"
-            "Hint: --budget flags a number of rows."
-        )
-    if budget is not None:
-        return budget
-    return "estimated" if false_alarms is None else false_alarms
+def _rule(flag: str) -> str | int | float:
+    """What to flag, from the text of the option."""
+    if flag == "estimated":
+        return flag
+    if flag.isdecimal() and int(flag) > 0:
+        return int(flag)
+    with suppress(ValueError):
+        if 0 < float(flag) < 1:
+            return float(flag)
+    raise InvalidParameterError(
+        f"--flag must be 'estimated', a number of rows such as 100, or a share of the correctly labeled rows such as "
+        f"0.05. Got {flag!r}."
+    )
 
 
 def _report(found: Audit, files: AuditFiles, table: Path, image: str | None) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from neighboragg._core.types import Array, BoolArray, IntArray
-from neighboragg.exceptions import InvalidInputError, NeighborAggError, NotNumericError
+from neighboragg.exceptions import InvalidInputError, NeighborAggError
 
 
 def as_plain(values: Any, name: str, owner: str) -> Any:
@@ -92,6 +92,10 @@ def missing_mask(values: Array) -> BoolArray:
     return np.asarray(values != values)
 
 
+class _NotNumericError(InvalidInputError, TypeError):
+    """Also a TypeError, as scikit-learn has it."""
+
+
 @contextmanager
 def refusal_explained(X: Any, name: str, owner: str, hint: str) -> Iterator[None]:
     """If values that are not numbers are refused, say which, where, and what to do."""
@@ -102,7 +106,7 @@ def refusal_explained(X: Any, name: str, owner: str, hint: str) -> Iterator[None
         if found is None:
             raise
         row, column, value = found
-        raise NotNumericError(
+        raise _NotNumericError(
             f"{name} passed to {owner} contains {value!r}, which is not a number, in row {row} of column {column!r} "
             f"({error}).\nHint: {hint}"
         ) from error
@@ -262,7 +266,7 @@ def as_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
             pictures[i] = str(value) if isinstance(value, os.PathLike) else value
         return pictures
     rows = np.asarray(X)
-    if rows.ndim == 1 and not (len(rows) and isinstance(rows[0], str)):
+    if rows.ndim == 1 and not any(isinstance(value, str) for value in rows):
         raise InvalidInputError(
             f"X passed to {owner} must have two dimensions. Got a 1-D array of shape {rows.shape}.\n"
             "Hint: Reshape your data: X.reshape(1, -1) for a single row, X.reshape(-1, 1) for a single feature."

@@ -5,7 +5,7 @@ from scipy.special import chdtrc
 
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._pool.evidence import FitData
-from neighboragg.search import ClasswiseNeighbors
+from neighboragg.search import ClasswiseNeighbors, Exact
 
 # Rows that each stratum is thought to have beside its own, so that the weight of a handful of rows stays near one.
 EXTRA_ROWS = 10
@@ -36,7 +36,7 @@ def sample_weights(
     levels = _agreement(
         np.concatenate([data.X[others, columns], data.X_val[judged, columns]]),
         np.concatenate([data.codes[others], data.codes_val[judged]]),
-        ClasswiseNeighbors(N_NEIGHBORS, metric=metric, n_jobs=n_jobs),
+        ClasswiseNeighbors(N_NEIGHBORS, search=Exact(metric), n_jobs=n_jobs),
     )
     everybody = np.bincount(levels, minlength=N_LEVELS)
     return share_weights(levels[len(others) :], everybody, by_chance=AGREEMENT_BY_CHANCE, given=weights)

@@ -1,7 +1,7 @@
 """Compute parts, write each one, and report which failed."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +25,7 @@ from neighboragg.exceptions import (
     FittedRowsWarning,
     InvalidInputError,
     NeighborAggError,
+    PartsFailedError,
 )
 
 
@@ -98,23 +99,6 @@ def _naming(path: Path) -> Iterator[None]:
         raise InvalidInputError(
             f"There is no model {path}.\nHint: on a cluster, the model must be on storage that all workers share."
         ) from error
-
-
-SHOWN_FAILURES = 5
-
-
-class PartsFailedError(NeighborAggError):
-    """Some parts of a run could not be done; the others are written."""
-
-    def __init__(self, failed: Mapping[str, str], n_parts: int, folder: Path) -> None:
-        self.failed = dict(failed)
-        shown = "".join(f"\n- {place}: {error}" for place, error in list(failed.items())[:SHOWN_FAILURES])
-        more = f"\n- and {len(failed) - SHOWN_FAILURES} more" if len(failed) > SHOWN_FAILURES else ""
-        super().__init__(
-            f"{len(failed)} of {n_parts} parts failed; the other {n_parts - len(failed)} are in {folder}."
-            f"{shown}{more}\nHint: run the same again if the reason has passed: only what failed is repeated. If an "
-            "input file must be mended, choose a new output folder."
-        )
 
 
 @dataclass(frozen=True)

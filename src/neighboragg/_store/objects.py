@@ -104,6 +104,11 @@ MODULES: dict[str, tuple[str, ...]] = {
         "ChainedBlocks",
         "LinearBlocks",
     ),
+    "neighboragg.search._index": (
+        "Approximate",
+        "Exact",
+        "Streamed",
+    ),
     "neighboragg.search._in_memory": ("ClasswiseNeighbors",),
     "neighboragg.search._reference": ("Reference",),
     "neighboragg.search._streamed": (

@@ -1,6 +1,7 @@
 """Kinds of columns, and texts as vectors."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -31,53 +32,79 @@ def is_texts(X: Any) -> bool:
 
 
 def column_kind(column: Array) -> str:
-    """Kind of a column that :func:`read_columns` gives: "number", "category" or "text"."""
+    """Kind of a column that :func:`read_columns` gives: "number", "category", "text", or "empty" without any value."""
     if column.dtype.kind == "f":
-        return "number"
+        return "empty" if np.isnan(column).all() else "number"
     values = [value for value in column.tolist() if value]
+    if not values:
+        return "empty"
     several_words = sum(SEVERAL_WORDS.search(value) is not None for value in values)
     distinct = len(set(values))
     return "text" if 2 * distinct > len(values) and 2 * several_words > len(values) else "category"
 
 
-def read_columns(X: Any) -> list[Array]:
-    """Columns as float arrays (numbers) or object arrays of str (categories and texts)."""
-    if is_texts(X):
-        return [as_strings(X if isinstance(X, list | tuple) else np.asarray(X))]
+def read_columns(X: Any, kinds: Sequence[str] | None = None) -> list[Array]:
+    """Columns as float arrays (numbers) or object arrays of str (categories and texts).
+
+    What a column holds is decided in fit, from all of its values; later rows are only converted to those `kinds`, so
+    that the answer for a row does not depend on the other rows of its batch.
+    """
+    columns = _raw_columns(X, texts=is_texts(X) if kinds is None else list(kinds) == ["text"])
+    if kinds is None:
+        return [_typed(column) for column in columns.values()]
+    if len(columns) != len(kinds):
+        return list(columns.values())
+    return [
+        as_numbers(column, name) if kind == "number" else as_strings(column)
+        for (name, column), kind in zip(columns.items(), kinds, strict=True)
+    ]
+
+
+def _raw_columns(X: Any, *, texts: bool) -> dict[Any, Array]:
+    """Columns by their names, or by their positions."""
     if sparse.issparse(X):
         X = X.toarray()
     if is_frame(X):
         X = expand_vectors(X, "X", "TabularFeatures")
-        raw = [np.asarray(X[name]) for name in X.columns]
-    else:
-        array = np.asarray(X)
-        if array.ndim != 2:
-            raise InvalidInputError(
-                f"X passed to TabularFeatures must have two dimensions. Got shape {array.shape}.\n"
-                "Hint: X.reshape(1, -1) for a single row, X.reshape(-1, 1) for a single column."
-            )
-        raw = list(array.T)
-    return [_typed(column) for column in raw]
+        return {name: np.asarray(X[name]) for name in X.columns}
+    array = np.asarray(X)
+    if texts and array.ndim == 1:
+        return {0: array}
+    if array.ndim != 2:
+        raise InvalidInputError(
+            f"X passed to TabularFeatures must have two dimensions. Got shape {array.shape}.\n"
+            "Hint: X.reshape(1, -1) for a single row, X.reshape(-1, 1) for a single column."
+        )
+    return dict(enumerate(array.T))
 
 
 def _typed(column: Array) -> Array:
+    """Numbers if all values are; strings are categories even if they look like numbers."""
+    if column.dtype.kind in "US" or any(isinstance(value, str) for value in column):
+        return as_strings(column)
+    try:
+        return as_numbers(column, None)
+    except InvalidInputError:
+        return as_strings(column)
+
+
+def as_numbers(column: Array, name: Any) -> FloatArray:
+    """Values as numbers, points in time as seconds, missing ones as NaN."""
     if column.dtype.kind in "biuf":
         return column.astype(np.float64)
     if column.dtype.kind in "mM":
         seconds = column.astype(f"{column.dtype.kind}8[us]").astype(np.int64) / 1e6
         return np.where(np.isnat(column), np.nan, seconds)
-    try:
-        return _object_to_float(column)
-    except (TypeError, ValueError):
-        return as_strings(column)
-
-
-def _object_to_float(column: Array) -> Array:
-    """Numbers in an object column; strings are categories even if they look like numbers."""
-    if column.dtype.kind in "US" or any(isinstance(value, str) for value in column[:100]):
-        raise ValueError
-    # None, pandas.NA and the like differ from themselves or have no truth value: missing.
-    return np.array([np.nan if is_missing(value) else _as_float(value) for value in column])
+    numbers = np.empty(len(column))
+    for row, value in enumerate(column):
+        try:
+            numbers[row] = np.nan if is_missing(value) or value == "" else _as_float(value)
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                f"Column {name!r} of X held numbers in fit, but contains {value!r} in row {row} now.\n"
+                "Hint: convert the column, or fit again with rows like this one."
+            ) from None
+    return numbers
 
 
 def _as_float(value: Any) -> float:
@@ -89,16 +116,14 @@ def _as_float(value: Any) -> float:
 
 def as_strings(column: Any) -> Array:
     """Values as text, missing ones as the empty string."""
-    return np.array(["" if is_missing(value) else str(value) for value in column], dtype=object)
+    return np.array(["" if is_missing(value) else _text_of(value) for value in column], dtype=object)
 
 
-def as_numbers(column: Array, position: int) -> FloatArray:
-    """The column, if it holds numbers as it did in fit."""
-    if column.dtype.kind == "f":
-        return column
-    raise InvalidInputError(
-        f"Column {position} of X held numbers in fit, but now contains {str(column[0])!r}."
-    )
+def _text_of(value: Any) -> str:
+    # A column of whole numbers is read as floats if one of its values is missing: 11.0 is 11.
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
 
 
 N_COMPONENTS = 100

@@ -14,8 +14,6 @@ from neighboragg._store.objects import Savable
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.features._columns import (
     TextVectors,
-    as_numbers,
-    as_strings,
     column_kind,
     is_texts,
     read_columns,
@@ -52,7 +50,8 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     kinds_ : list of str
-        "number", "category" or "text" for each column. Texts hardly ever repeat, and most have several words.
+        "number", "category" or "text" for each column, from all of its values in fit; "empty" for one without any,
+        which is ignored. Texts hardly ever repeat, and most have several words.
     categories_ : dict of int to list of str
         Categories of each categorical column that count.
     texts_ : dict of int to TextVectors
@@ -173,7 +172,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
             return RowVectors(self.svd_.transform(X), None)
         if self._only_numbers and _is_numeric(X) and X.shape[1] == self.n_features_in_:
             return self._represent([], np.asarray(X, dtype=np.float64))
-        columns = read_columns(X)
+        columns = read_columns(X, self.kinds_)
         if len(columns) != self.n_features_in_:
             raise InvalidInputError(
                 f"X passed to {type(self).__name__} has {len(columns)} features, but {self.n_features_in_} were "
@@ -192,7 +191,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
 
     def _numbers(self, columns: list[Array]) -> FloatArray:
         """The numeric columns as one float matrix."""
-        numeric = [as_numbers(columns[j], j) for j, kind in enumerate(self.kinds_) if kind == "number"]
+        numeric = [columns[j] for j, kind in enumerate(self.kinds_) if kind == "number"]
         n = len(columns[0]) if columns else 0
         return np.column_stack(numeric) if numeric else np.empty((n, 0))
 
@@ -201,9 +200,8 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         if len(self._gaps):
             parts.append(np.isnan(numbers[:, self._gaps]).astype(np.float64))
         for j, categories in self.categories_.items():
-            values = as_strings(columns[j])
-            parts.append(MISMATCH * (values[:, None] == np.array(categories, dtype=object)))
-        terms = {j: texts.terms(as_strings(columns[j])) for j, texts in self.texts_.items()}
+            parts.append(MISMATCH * (columns[j][:, None] == np.array(categories, dtype=object)))
+        terms = {j: texts.terms(columns[j]) for j, texts in self.texts_.items()}
         parts += [TEXT_WEIGHT * texts.vectors_of(terms[j]) for j, texts in self.texts_.items()]
         together = sparse.csr_array(sparse.hstack(list(terms.values()))) if terms else None
         return RowVectors(np.hstack(parts) if len(parts) > 1 else parts[0], together)

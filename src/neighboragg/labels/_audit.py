@@ -55,7 +55,6 @@ def audit(
     split: str | None = None,
     sample: int | None = None,
     n_random: int = 50,
-    force: bool = False,
     sep: str | None = None,
     encoding: str | None = None,
     random_state: int = 0,
@@ -112,8 +111,6 @@ def audit(
         Judge that many rows, drawn at random.
     n_random : int, default=50
         Rows that are not flagged to review as well, from which the errors left are estimated.
-    force : bool, default=False
-        Flag labels even if what is given foretells them no better than always guessing the most frequent class.
     sep, encoding : str, default=None
         Delimiter and encoding of a text file, as for :func:`neighboragg._data.open.read_table`.
     random_state : int, default=0
@@ -185,7 +182,6 @@ def audit(
             proba=said,
             features=features,
             flag=flag,
-            force=force,
             random_state=random_state,
             n_jobs=n_jobs,
         )

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from neighboragg._core.checks import (
     check_choice,
-    check_integer,
     check_labels,
     check_proba,
     check_same_length,
@@ -71,8 +70,10 @@ def new_labels(
 
 # Score of a label by the noise model, beside the scores by trust alone.
 ODDS = "odds"
-# Up to so many rows neighbors are looked for in learned maps too.
-MOST_ROWS_FOR_METRIC = 100_000
+EFFORTS = ("fast", "balanced", "best")
+N_PASSES, N_FOLDS, N_NEIGHBORS = 2, 5, 20
+# Beyond this many rows, neighbors are searched in the features only: a learned metric doubles the memory.
+MAX_ROWS_FOR_METRIC = 100_000
 
 
 class MislabelDetector(Savable, BaseEstimator):
@@ -81,7 +82,7 @@ class MislabelDetector(Savable, BaseEstimator):
     Parameters
     ----------
     estimator : classifier with `predict_proba`, default=None
-        Cross-validated in :meth:`fit` for its opinion on every row. None asks the neighbors and own models
+        Cross-validated in :meth:`fit` for its opinion on every row. None uses the neighbors and models of its own
         only, and the probabilities passed to :meth:`fit`, if any.
     features : "auto", "passthrough", transformer, callable or mapping, default="auto"
         How rows become the vectors whose distances matter. "auto":
@@ -94,31 +95,18 @@ class MislabelDetector(Savable, BaseEstimator):
         What to flag: :class:`Estimated`, :class:`Budget`, :class:`FalseAlarms` or :class:`FDR`, or a rule of your
         own. Short forms: ``"estimated"``, an int for the number of labels to flag (:class:`Budget`), a float in
         (0, 1) for the share of the right labels that may be flagged (:class:`FalseAlarms`).
-    force : bool, default=False
-        Flag labels even if what is given predicts them no better than the frequencies of the classes alone. By
-        default nothing is flagged then, with a warning.
+    effort : {"fast", "balanced", "best"}, default="balanced"
+        Models fitted in addition to the search for neighbors. "fast": none. "balanced": a logistic regression out of
+        fold and extra trees out of bag; for texts, also a logistic regression on their words. "best": gradient
+        boosting out of fold as well, for many times the cost.
     reliability : {"odds", "margin", "difference", "trust", "paper"}, default="odds"
         Score of a label. "odds": log odds that it is right, by a model of how wrong labels come about; see Notes. The
         others: of trust alone, see :func:`label_reliability`.
-    n_passes : int, default=2
-        Passes; from the second on, every row counts by how far its own label is trusted.
-    own_models : bool, default=True
-        Ask a logistic regression out of fold and extra-trees out of bag as well; where there are texts, also a
-        logistic regression on their words.
-    boosting : bool, default=False
-        Ask histogram gradient boosting out of fold as well, if own models are asked. Slow.
-    learned_metric : bool or "auto", default="auto"
-        Look for neighbors in linear maps too, learned out of fold so that neighbors share their label; gains most where
-        distances say little. "auto" does so for at most 100,000 rows, as it doubles the memory.
-    cv : int, default=5
-        Folds, stratified, with groups whole; as many as groups if those are fewer.
-    n_neighbors : int, default=20
-        Neighbors, by class and overall.
     duplicates : {"group", "ignore"}, default="group"
         Whether rows with identical features form a group, and so do not vouch for each other. Right for
         copies; choose ``"ignore"`` where independent rows coincide, as with few discrete features.
     random_state : int, RandomState instance or None, default=0
-        Seeds folds and own models.
+        Seeds folds and models of its own.
     n_jobs : int, default=None
         Threads of the search and of the trees.
 
@@ -137,10 +125,10 @@ class MislabelDetector(Savable, BaseEstimator):
 
     Notes
     -----
-    *Evidence*, all out of sample: given probabilities, own models, distances to the nearest 1, 5 and 20 rows of
+    *Evidence*, all out of sample: given probabilities, models of its own, distances to the nearest 1, 5 and 20 rows of
     each class, and the labels of the 20 nearest rows; both also in a learned metric. A log-linear pool turns it into
     trust t_c in every class.
-    As labels are noisy, a second pass weights every row by t_y / max_c t_c: in the own models, the votes and the
+    As labels are noisy, a second pass weights every row by t_y / max_c t_c: in the models of its own, the votes and the
     pool; distances are taken to rows above 1/2 only. The geometric mean of the passes, with one temperature, is
     the label trust. Class-wise distances take 16 · n · n_classes · n_neighbors bytes in each metric.
 
@@ -192,14 +180,8 @@ class MislabelDetector(Savable, BaseEstimator):
         *,
         features: Any = "auto",
         flag: FlagRule | str | float = "estimated",
-        force: bool = False,
+        effort: str = "balanced",
         reliability: str = "odds",
-        n_passes: int = 2,
-        own_models: bool = True,
-        boosting: bool = False,
-        learned_metric: bool | Literal["auto"] = "auto",
-        cv: int = 5,
-        n_neighbors: int = 20,
         duplicates: str = "group",
         random_state: Any = 0,
         n_jobs: int | None = None,
@@ -207,14 +189,8 @@ class MislabelDetector(Savable, BaseEstimator):
         self.estimator = estimator
         self.features = features
         self.flag = flag
-        self.force = force
+        self.effort = effort
         self.reliability = reliability
-        self.n_passes = n_passes
-        self.own_models = own_models
-        self.boosting = boosting
-        self.learned_metric = learned_metric
-        self.cv = cv
-        self.n_neighbors = n_neighbors
         self.duplicates = duplicates
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -263,7 +239,7 @@ class MislabelDetector(Savable, BaseEstimator):
         *,
         keep_models: bool,
     ) -> MislabelResult:
-        """Fit; without its own models kept, the detector cannot judge further rows."""
+        """Fit; without its models of its own kept, the detector cannot judge further rows."""
         owner = type(self).__name__
         self._rule = as_rule(self.flag, owner)
         self._check_params(proba)
@@ -288,7 +264,7 @@ class MislabelDetector(Savable, BaseEstimator):
         self._rule.check(is_verified)
         rng = check_random_state(self.random_state)
         grouped = self._group_rows(vectors, codes, groups)
-        folds = deal_folds(by_appearance(codes), by_appearance(grouped.groups), self.cv, rng)
+        folds = deal_folds(by_appearance(codes), by_appearance(grouped.groups), N_FOLDS, rng)
         self.classifier_ = None if self.estimator is None else self._cross_validate(rows, codes, folds)
         said = None if self.classifier_ is None else self.classifier_.proba
         if proba is not None:
@@ -303,23 +279,20 @@ class MislabelDetector(Savable, BaseEstimator):
             said,
             grouped.groups,
             folds,
-            n_neighbors=self.n_neighbors,
-            own_models=bool(self.own_models),
-            boosting=bool(self.boosting),
-            learned_metric=n <= MOST_ROWS_FOR_METRIC
-            if self.learned_metric == "auto"
-            else bool(self.learned_metric),
+            n_neighbors=N_NEIGHBORS,
+            models=self.effort != "fast",
+            boosting=self.effort == "best",
+            learned_metric=n <= MAX_ROWS_FOR_METRIC,
             keep_models=keep_models,
             seed=int(rng.randint(2**31 - 1)),
             n_jobs=self.n_jobs,
         )
-        self._label_trust = fit_label_trust(data, self.n_passes, LOGGER.info)
+        self._label_trust = fit_label_trust(data, N_PASSES, LOGGER.info)
         if proba is not None:
             models = self._label_trust.passes[0].models.values()
             others = [*self._label_trust.votes.values(), *(model.proba for model in models)]
             warn_if_in_sample(said, others, codes, owner)
-        if not self.force:
-            self._check_predictive(codes)
+        self._check_predictive(codes)
         trust, first = self._label_trust.trust, self._label_trust.first
         found = find_label_noise(trust, first, codes, self._label_trust.has_kin)
         self._noise = found.noise
@@ -413,11 +386,8 @@ class MislabelDetector(Savable, BaseEstimator):
     def _check_params(self, proba: ArrayLike | None) -> None:
         owner = type(self).__name__
         check_choice(self.reliability, "reliability", owner, choices=(ODDS, *RELIABILITIES))
-        if isinstance(self.learned_metric, str):
-            check_choice(self.learned_metric, "learned_metric", owner, choices=("auto",))
+        check_choice(self.effort, "effort", owner, choices=EFFORTS)
         check_choice(self.duplicates, "duplicates", owner, choices=("group", "ignore"))
-        for name, least in (("n_passes", 1), ("cv", 2), ("n_neighbors", 1)):
-            check_integer(getattr(self, name), name, owner, minimum=least)
         if self.estimator is not None:
             check_classifier(self.estimator, owner, refitted=True)
             if proba is not None:
@@ -482,7 +452,7 @@ class MislabelDetector(Savable, BaseEstimator):
         return reliability_scores(trust, codes, self.reliability, predicted)
 
     def _check_predictive(self, codes: IntArray) -> None:
-        """Warn and flag nothing unless labels are predicted better than by the frequencies of the classes."""
+        """Warn unless labels are predicted better than by class frequencies; most rules then flag nothing."""
         fitted = self._label_trust
         first = fitted.passes[0]
         near = next(iter(fitted.near.values()))
@@ -491,18 +461,24 @@ class MislabelDetector(Savable, BaseEstimator):
         if found.is_shown:
             return
         figures = (
-            f"{found.agreeing:,} of {found.n:,} labels are predicted from the other rows, while always saying the most "
-            f"frequent class is right for {found.majority:,} (p = {found.p_value:.2g})"
+            f"{found.agreeing:,} of {found.n:,} labels are predicted from the other rows, and {found.majority:,} by "
+            f"always predicting the most frequent class (p = {found.p_value:.2g})"
+        )
+        outcome = (
+            "Nothing is flagged" if self._rule.needs_evidence else "The order of labels is close to chance"
         )
         warnings.warn(
-            f"What was passed to {type(self).__name__} predicts the labels no better than the frequencies of the "
-            f"classes alone: {figures}. Nothing is flagged.\n"
-            "Hint: pass columns, texts, embeddings or probabilities that say more about the labels, or force=True "
-            "(--force) to flag labels all the same.",
+            f"What was passed to {type(self).__name__} predicts the labels no better than the class frequencies "
+            f"alone: {figures}. {outcome}.\n"
+            "Hint: pass columns, texts, embeddings or probabilities that say more about the labels; flag=100 flags "
+            "the 100 most suspicious labels all the same.",
             TrustWarning,
             stacklevel=4,
         )
-        self._rule = Nothing(self._rule.name, f"Nothing is flagged, as nothing is known: {figures}.")
+        if self._rule.needs_evidence:
+            self._rule = Nothing(
+                self._rule.name, f"Nothing is flagged, as nothing predicts the labels: {figures}."
+            )
 
 
 def find_mislabeled(
@@ -532,7 +508,7 @@ def find_mislabeled(
         Cross-validated for its opinion on every row.
     proba : array-like of shape (n, n_classes), default=None
         Out-of-fold probabilities instead of an estimator, columns in the sorted order of classes. With neither,
-        neighbors and own models judge alone.
+        neighbors and models of its own judge alone.
     groups : array-like of shape (n,), default=None
         Rows of one group do not vouch for each other.
     verified : array-like of bool of shape (n,) or of int, default=None
@@ -542,7 +518,7 @@ def find_mislabeled(
         ``"estimated"``, an int for the number of labels to flag, a float in (0, 1) for the share of the right
         labels that may be flagged.
     random_state : int, RandomState instance or None, default=0
-        Seeds folds and own models.
+        Seeds folds and models of its own.
     progress : callable, default=None
         Called as ``progress(stage, done, total)`` with a text and two numbers while the work goes on; `total` is 0 as
         long as it is not known.

@@ -41,7 +41,7 @@ class LabeledRows:
     groups: IntArray
     folds: Array
     n_neighbors: int
-    own_models: bool
+    models: bool
     boosting: bool
     learned_metric: bool
     keep_models: bool
@@ -56,7 +56,7 @@ class LabeledRows:
     @property
     def steps_per_pass(self) -> int:
         """Steps of progress: a search in each view, and each own model on each fold."""
-        n_models = 2 + self.boosting + (self.terms is not None) if self.own_models else 0
+        n_models = 2 + self.boosting + (self.terms is not None) if self.models else 0
         return len(self.views) + n_models * self.n_folds
 
     def neighbors(self, weight: FloatArray) -> ViewNeighbors:
@@ -76,7 +76,7 @@ class LabeledRows:
 
     def ask_models(self, vectors: FloatArray, weight: FloatArray) -> dict[str, CrossFitted]:
         """Own models trained with weights on standardized rows, by name."""
-        if not self.own_models:
+        if not self.models:
             return {}
         grouped = len(np.unique(self.groups)) < len(self.groups)
         fitted = ask_own_models(

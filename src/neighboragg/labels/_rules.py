@@ -43,6 +43,8 @@ class FlagRule(Stored, ABC):
 
     #: What results call the rule.
     name: ClassVar[str]
+    #: Whether it flags nothing where rows do not predict labels; a number asked for, or verified rows, need not that.
+    needs_evidence: ClassVar[bool] = True
 
     def _after_load(self) -> None:
         if hasattr(self, "__post_init__"):
@@ -99,6 +101,7 @@ class Budget(FlagRule):
     """
 
     name: ClassVar[str] = "budget"
+    needs_evidence: ClassVar[bool] = False
 
     n: int
 
@@ -240,12 +243,13 @@ class FDR(FlagRule):
     >>> X, y = X[:400] / 16, y[:400]
     >>> y[:20] = (y[:20] + 1) % 10
     >>> verified = np.arange(200, 400)
-    >>> result = find_mislabeled(X, y, features="passthrough", flag=FDR(0.2), verified=verified, own_models=False)
+    >>> result = find_mislabeled(X, y, features="passthrough", flag=FDR(0.2), verified=verified, effort="fast")
     >>> result.n_flagged, int(result.mask[:20].sum())
     (25, 20)
     """
 
     name: ClassVar[str] = "FDR"
+    needs_evidence: ClassVar[bool] = False
 
     level: float = 0.1
 

@@ -26,12 +26,13 @@ from neighboragg.methods._method import TrustMethod
 from neighboragg.search import (
     Blocks,
     ChainedBlocks,
-    ClasswiseNeighbors,
     LinearBlocks,
     Sample,
-    StreamedNeighbors,
+    Streamed,
     as_blocks,
+    check_search,
     gather,
+    index_for,
     learn_metric,
     map_rows,
     sample_of,
@@ -44,12 +45,8 @@ GATHERED_ROWS = 4096
 class ReferenceSearch(TrustMethod):
     """The half of NeighborAgg that has reference rows and finds neighbors among them."""
 
-    metric: str
-    memory: int | str | None
+    search: Any
     n_jobs: int | None
-    device: Any
-    algorithm: str
-    recall: float
     random_state: Any
     aggregator_: Aggregator
     components_: dict[str, FloatArray]
@@ -59,7 +56,7 @@ class ReferenceSearch(TrustMethod):
     sample_: Sample | None = None
 
     def training_sample(self, y: ArrayLike) -> IntArray:
-        """Which training rows the learned parts are shown where rows are read in blocks, `memory` being given.
+        """The training rows that the learned parts see when rows are streamed.
 
         Parameters
         ----------
@@ -85,22 +82,12 @@ class ReferenceSearch(TrustMethod):
         classes: ArrayLike | None,
     ) -> FitData:
         self.sample_ = None
-        if self.memory is None:
-            return super()._check_fit(X, y, X_val, y_val, proba_val, classes)
         owner = type(self).__name__
-        if self.device is not None:
-            raise InvalidParameterError(
-                f"The 'device' parameter of {owner} is for reference rows in memory, so not with `memory`. "
-                f"Got {self.device!r}.\nHint: leave one of the two out."
-            )
-        if self.algorithm != "exact":
-            raise InvalidParameterError(
-                f"The 'algorithm' parameter of {owner} is for reference rows in memory, so not with `memory`, whose "
-                f"search is exact. Got {self.algorithm!r}.\nHint: leave one of the two out."
-            )
+        if not isinstance(check_search(self.search, owner), Streamed):
+            return super()._check_fit(X, y, X_val, y_val, proba_val, classes)
         if isinstance(X, Mapping):
             raise InvalidInputError(
-                f"Several views of rows are kept in memory by {owner}, so not with `memory`."
+                f"X passed to {owner} has several views, which cannot be combined with Streamed."
             )
         streamed = stream_rows(X, y, classes, self.random_state, owner)
         rows = streamed.sample.rows
@@ -164,17 +151,8 @@ class ReferenceSearch(TrustMethod):
         return own
 
     def _index_for(self, name: str, k: int) -> Any:
-        metric = self.metric if name in self.views_ else "euclidean"
-        if self.memory is None:
-            return ClasswiseNeighbors(
-                k,
-                metric=metric,
-                n_jobs=self.n_jobs,
-                device=self.device,
-                algorithm=self.algorithm,
-                recall=self.recall,
-            )
-        return StreamedNeighbors(k, metric=metric, memory=self.memory, n_jobs=self.n_jobs)
+        search = check_search(self.search, type(self).__name__)
+        return index_for(search, k, search.metric if name in self.views_ else "euclidean", self.n_jobs)
 
     def _mapped(self, name: str, X: Any) -> Any:
         """Rows in the metric of an index."""
@@ -249,23 +227,14 @@ class NeighborAgg(ReferenceSearch):
         Whose log-probabilities join the pool. "auto": those that `effort` stands for. A list takes their place: of
         classifiers, and of "kernel", "smooth kernel", "forest", "extra trees", "boosting" and "shallow boosting". None:
         nobody's.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        Distance in the feature space.
-    memory : int or str, default=None
-        Memory that a search may take, such as "2 GB", where reference rows do not fit in it. `X` of fit may then be
-        an array, a memory map or Parquet files, and is read in blocks. What is learned, the metric
-        and second opinions, is learned from at most 50,000 of its rows, drawn at random, and some more of rare classes;
-        with no more rows than that, the result is that of None, which keeps all rows in memory.
+    search : Exact, Streamed or Approximate, default=None
+        How neighbors are searched, from :mod:`neighboragg.search`; None is ``Exact()``. With
+        ``Streamed(memory="2 GB")``, `X` of fit may be an array, a memory map or Parquet files, and is read in blocks;
+        the metric and the second opinions are then learned from at most 50,000 of its rows, drawn at random, and some
+        more of rare classes. With no more rows than that, the result is that of ``Exact()``. Where
+        ``Approximate(recall=0.99)`` is used, `indexes_` report the recall in `recall_`.
     n_jobs : int, default=None
         Threads of the search.
-    device : str or torch.device, default=None
-        Where candidates for neighbors are looked for, such as "cuda" or "mps"; needs PyTorch. The bits are the same.
-    algorithm : {"exact", "hnsw", "ivf", "auto"}, default="exact"
-        How neighbors are searched for, as in :class:`neighboragg.search.ClasswiseNeighbors`. All but "exact" need
-        faiss, may miss some, and pay for classes of 100,000 rows and more.
-    recall : float, default=0.99
-        Share of the neighbors that an approximate search must find in every class; the indexes in `indexes_` say by
-        `recall_` what it does find.
     random_state : int, RandomState instance or None, default=0
         Seeds the learned metric, the network and automatic second opinions.
 
@@ -277,7 +246,7 @@ class NeighborAgg(ReferenceSearch):
     reference_ : ndarray
         What the reference rows are: positions in the training rows, followed by the validation rows.
     sample_ : Sample or None
-        Which training rows the learned parts have seen, where rows are read in blocks.
+        Training rows that the learned parts have seen, if rows were streamed.
     views_ : dict of str to int
         Number of features of each view; one called "features" where rows were not a mapping.
     components_ : dict of str to ndarray of shape (n_features, rank)
@@ -332,12 +301,8 @@ class NeighborAgg(ReferenceSearch):
         learned_metric: bool = True,
         effort: str = "balanced",
         second_opinions: str | Sequence[Any] | None = "auto",
-        metric: str = "euclidean",
-        memory: int | str | None = None,
+        search: Any = None,
         n_jobs: int | None = None,
-        device: Any = None,
-        algorithm: str = "exact",
-        recall: float = 0.99,
         random_state: Any = 0,
     ) -> None:
         self.aggregator = aggregator
@@ -345,12 +310,8 @@ class NeighborAgg(ReferenceSearch):
         self.learned_metric = learned_metric
         self.effort = effort
         self.second_opinions = second_opinions
-        self.metric = metric
-        self.memory = memory
+        self.search = search
         self.n_jobs = n_jobs
-        self.device = device
-        self.algorithm = algorithm
-        self.recall = recall
         self.random_state = random_state
 
     def kneighbors(
@@ -617,7 +578,8 @@ class NeighborAgg(ReferenceSearch):
         if not self.aggregator_.weighs_rows:
             return np.ones(len(judged))
         first = next(iter(columns_of(self.views_).values()))
-        return sample_weights(data, judged, first, metric=self.metric, n_jobs=self.n_jobs, seed=seed)
+        metric = check_search(self.search, type(self).__name__).metric
+        return sample_weights(data, judged, first, metric=metric, n_jobs=self.n_jobs, seed=seed)
 
     def _learn_components(self, data: FitData, judged: IntArray, seed: int) -> dict[str, FloatArray]:
         rows = np.setdiff1d(np.arange(len(data.X)), judged) if data.shared else np.arange(len(data.X))

@@ -1,11 +1,10 @@
 """Reference rows read in blocks: arrays, Parquet files, and mapped or chained ones."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,23 +17,6 @@ from neighboragg.exceptions import InvalidInputError
 PURPOSE = "Reading rows from Parquet files"
 
 
-Found = tuple[slice, FloatArray, IntArray]
-
-
-class Search(Protocol):
-    """A search in one block after the other."""
-
-    def __call__(self, start: int, block: FloatArray, codes: IntArray) -> Iterable[Found]:
-        """What is found in a block that begins with row `start`, given its rows and their classes."""
-
-
-class SearchElsewhere(Protocol):
-    """A search in all blocks by other processes."""
-
-    def __call__(self, search: Search, codes: IntArray) -> Iterator[Found]:
-        """What they find, given the class of each row."""
-
-
 class Blocks(ABC):
     """Rows that are read in order, some at a time."""
 
@@ -45,19 +27,6 @@ class Blocks(ABC):
     def read(self, size: int) -> Iterator[FloatArray]:
         """Consecutive blocks of rows, each of `size` rows but for the last of a file or of all."""
 
-    def search(self, search: Search, codes: IntArray, size: int) -> Iterator[Found]:
-        """What a search finds in one block after the other."""
-        start = 0
-        for block in self.read(size):
-            stop = start + len(block)
-            yield from search(start, block, codes[start:stop])
-            start = stop
-        if start != self.n_rows:
-            raise InvalidInputError(
-                f"There were {self.n_rows} rows to be read in blocks, and there are {start} of them now.\n"
-                "Hint: do not write to files that are being read."
-            )
-
     def __len__(self) -> int:
         return self.n_rows
 
@@ -65,11 +34,8 @@ class Blocks(ABC):
 class ArrayBlocks(Stored, Blocks):
     """Anything that has a shape and gives rows by slices: arrays of NumPy, Zarr, HDF5 and Dask."""
 
-    elsewhere: SearchElsewhere | None = None
-
-    def __init__(self, array: Any, elsewhere: SearchElsewhere | None = None) -> None:
+    def __init__(self, array: Any) -> None:
         self.array = array
-        self.elsewhere = elsewhere
         self._measure()
 
     def _measure(self) -> None:
@@ -90,12 +56,6 @@ class ArrayBlocks(Stored, Blocks):
         for start in range(0, self.n_rows, size):
             # A copy, so that what is searched is no longer tied to pages of a file.
             yield _floats(np.array(self.array[start : start + size]))
-
-    def search(self, search: Search, codes: IntArray, size: int) -> Iterator[Found]:
-        """Here, or by others."""
-        if self.elsewhere is None:
-            return super().search(search, codes, size)
-        return self.elsewhere(search, codes)
 
     def _saved_state(self) -> dict[str, Any]:
         if not isinstance(self.array, np.ndarray):
@@ -196,14 +156,6 @@ class ChainedBlocks(Stored, Blocks):
         for part in self.parts:
             yield from part.read(size)
 
-    def search(self, search: Search, codes: IntArray, size: int) -> Iterator[Found]:
-        """One source after the other."""
-        first = 0
-        for part in self.parts:
-            last = first + part.n_rows
-            yield from part.search(_ShiftedSearch(search, first), codes[first:last], size)
-            first = last
-
     def _after_load(self) -> None:
         require(self.parts and all(isinstance(part, Blocks) for part in self.parts), "its rows have no parts")
         require(self.n_rows == sum(part.n_rows for part in self.parts), "its parts are not its rows")
@@ -223,10 +175,6 @@ class LinearBlocks(Stored, Blocks):
         """The blocks of the other source, mapped."""
         return (map_rows(block, self.components) for block in self.blocks.read(size))
 
-    def search(self, search: Search, codes: IntArray, size: int) -> Iterator[Found]:
-        """The rows of the other source are searched where they are, after the map."""
-        return self.blocks.search(_MappedSearch(search, self.components), codes, size)
-
     def _saved_state(self) -> dict[str, Any]:
         return {"blocks": self.blocks, "components": self.components}
 
@@ -239,28 +187,6 @@ class LinearBlocks(Stored, Blocks):
             "its map has other features than its rows",
         )
         self._measure()
-
-
-@dataclass(frozen=True, eq=False)
-class _ShiftedSearch:
-    """A search in rows that come after others."""
-
-    search: Search
-    n_before: int
-
-    def __call__(self, start: int, block: FloatArray, codes: IntArray) -> Iterable[Found]:
-        return self.search(start + self.n_before, block, codes)
-
-
-@dataclass(frozen=True, eq=False)
-class _MappedSearch:
-    """A search in rows after a linear map."""
-
-    search: Search
-    components: FloatArray
-
-    def __call__(self, start: int, block: FloatArray, codes: IntArray) -> Iterable[Found]:
-        return self.search(start, map_rows(block, self.components), codes)
 
 
 def map_rows(rows: FloatArray, components: FloatArray) -> FloatArray:

@@ -8,22 +8,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from neighboragg._core.checks import check_choice, check_integer, check_real, check_rows
+from neighboragg._core.checks import check_rows
 from neighboragg._core.threads import ONE_THREAD, n_threads
-from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
+from neighboragg._core.types import ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._store.objects import Deferred, Savable, require
-from neighboragg.exceptions import InvalidParameterError
-from neighboragg.search._approximate import (
-    ALGORITHMS,
-    EXACT,
-    LARGEST_RECALL,
-    Approximation,
-    approximate,
-    search_for,
-)
+from neighboragg.search._approximate import Approximation, approximate, search_for
 from neighboragg.search._device import table_on
 from neighboragg.search._exact_search import search_with_numpy
-from neighboragg.search._index import METRICS, ClasswiseSearch
+from neighboragg.search._index import METRICS, Approximate, ClasswiseSearch, Exact, check_search
 from neighboragg.search._kernel import can_search, kernel_in_use, search_compiled, warn_if_slow
 from neighboragg.search._reference import Reference
 
@@ -32,30 +24,16 @@ TILE_ROWS = 32  # queries that the compiled search takes together; batches are w
 
 
 class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
-    """Search for the K nearest reference rows of each class, exact unless told otherwise.
+    """The K nearest reference rows of each class.
 
     Parameters
     ----------
     n_neighbors : int, default=5
         Neighbors to find in every class.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        Cosine distance is 1 - cos; an all-zero row has distance 1 to all rows that are not zero.
-    batch_size : int, default=None
-        Query rows searched at a time. Memory beyond the index and the result is bounded by one batch per
-        job. None chooses a size that keeps the matrix product efficient.
+    search : Exact or Approximate, default=None
+        How to search; None is ``Exact()``.
     n_jobs : int, default=None
         Threads; None means 1 unless in a :func:`joblib.parallel_config` context, -1 means all cores.
-    device : str or torch.device, default=None
-        Where candidates are looked for, such as "cuda" or "mps"; needs PyTorch. Their distances are recomputed and
-        certified on the processor, so that the result has the same bits. None searches without PyTorch.
-    algorithm : {"exact", "hnsw", "ivf", "auto"}, default="exact"
-        "hnsw" and "ivf" do not find all of the nearest rows, and need faiss: links between near rows, or lists around
-        centers. Classes of fewer than 4,096 rows, or 32 times `n_neighbors`, are searched exactly. "auto" does so below
-        100,000 rows, and makes lists for larger classes where a search of them takes less than half as long.
-    recall : float, default=0.99
-        Share of the nearest rows that an approximate search must find in every class, at most 0.995. `fit` searches
-        ever more widely until the lower confidence limit of the recall is so high; where it never is, the class is
-        searched exactly, with a warning.
 
     Attributes
     ----------
@@ -67,8 +45,8 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
         Number of features seen in fit.
     n_samples_fit_ : int
         Number of reference rows.
-    algorithm_ : ndarray of str of shape (n_classes,)
-        How each class is searched: "exact", "hnsw" or "ivf".
+    is_exact_ : ndarray of bool of shape (n_classes,)
+        Which classes are searched exactly.
     recall_ : ndarray of shape (n_classes,)
         Estimated share of the nearest rows that is found; 1 where the search is exact.
     recall_interval_ : ndarray of shape (n_classes, 2)
@@ -76,7 +54,7 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
 
     Notes
     -----
-    Results of an exact search are a function of the data alone: equal bits for any `batch_size` and `n_jobs`, for
+    Results of an exact search are a function of the data alone: equal bits for any batch and `n_jobs`, for
     float32 and float64 copies of the same values, on any processor, and whether the search is compiled or NumPy's
     (:func:`neighboragg.show_versions` says which). Candidates come from a product in single precision, their
     distances are recomputed by direct difference in double precision in a defined order of summation, ties
@@ -85,7 +63,7 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
     Rows found by an approximate search have the distances of the exact one, to the bit, and are in its order; but some
     are missing, and farther ones stand in their places. The recall is measured against the exact search, on up to 1,000
     reference rows that are added to the indexes only afterward, and for `n_neighbors` neighbors: a search for more is
-    exact. An index is built on one thread, so that on one machine the same rows give the same results. It is not saved,
+    exact. An index is built on one thread, so on one machine the same rows give the same results. It is not saved,
     and built again by the first search after :func:`neighboragg.load`.
 
     Examples
@@ -103,7 +81,7 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
             [2, 3]]])
     """
 
-    algorithm_: Array
+    is_exact_: BoolArray
     recall_: FloatArray
     recall_interval_: FloatArray
     _reference: Reference
@@ -115,20 +93,12 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
         self,
         n_neighbors: int = 5,
         *,
-        metric: str = "euclidean",
-        batch_size: int | None = None,
+        search: Any = None,
         n_jobs: int | None = None,
-        device: Any = None,
-        algorithm: str = "exact",
-        recall: float = 0.99,
     ) -> None:
         self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.batch_size = batch_size
+        self.search = search
         self.n_jobs = n_jobs
-        self.device = device
-        self.algorithm = algorithm
-        self.recall = recall
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None = None) -> Self:
         """Index the reference rows.
@@ -164,8 +134,7 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
         self._reference = Reference(vectors, codes, len(self.classes_))
         self._approximation = approximate(
             self._reference,
-            algorithm=self.algorithm,
-            recall=self.recall,
+            self._how if isinstance(self._how, Approximate) else None,
             n_neighbors=self.n_neighbors,
             classes=self.classes_,
             n_threads=n_threads(self.n_jobs),
@@ -176,28 +145,26 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
     def _count(self) -> None:
         self.n_samples_fit_ = len(self._reference.rows)
         self.class_count_ = self._reference.sizes
-        self.algorithm_ = self._approximation.algorithm
+        self.is_exact_ = ~self._approximation.has_lists
         self.recall_, self.recall_interval_ = self._approximation.recall, self._approximation.interval
 
     def _check_params(self) -> None:
         super()._check_params()
-        owner = type(self).__name__
-        check_choice(self.algorithm, "algorithm", owner, choices=ALGORITHMS)
-        check_real(self.recall, "recall", owner, low=0, high=LARGEST_RECALL, closed="right")
-        if self.device is not None and self.algorithm != EXACT:
-            raise InvalidParameterError(
-                f"The 'device' parameter of {owner} is for the exact search, so not with algorithm={self.algorithm!r}. "
-                f"Got {self.device!r}.\nHint: leave one of the two out."
-            )
+        check_search(self.search, type(self).__name__, (Exact, Approximate))
+
+    @property
+    def _how(self) -> Exact | Approximate:
+        return Exact() if self.search is None else self.search
 
     def _after_load(self) -> None:
         if not hasattr(self, "_reference"):
             return  # a parameter, not fitted
         require(isinstance(self._reference, Reference), "an index has no rows")
-        require(self.metric in METRICS, "an index has an unknown metric")
+        require(isinstance(self._how, Exact | Approximate), "an index has an unknown search")
+        require(self._how.metric in METRICS, "an index has an unknown metric")
         require(isinstance(self.classes_, np.ndarray) and self.classes_.ndim == 1, "an index has no classes")
         require(len(self.classes_) == len(self._reference.sizes), "an index has other classes than rows")
-        width = self.n_features_in_ + (self.metric == "cosine")
+        width = self.n_features_in_ + (self._how.metric == "cosine")
         require(self._reference.rows.shape[1] == width, "an index has other features than it says")
         require(isinstance(self._approximation, Approximation), "an index does not say how to search")
         self._approximation.check_sizes(self._reference.sizes)
@@ -211,8 +178,8 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
         hidden = None if excluded is None else self._reference.positions_of(excluded)
         if not self._approximation.is_exact and k <= self._approximation.n_neighbors:
             self._search_approximately(queries, hidden, distances, indices)
-        elif self.device is not None:
-            self._search_on_device(queries, hidden, distances, indices)
+        elif isinstance(self._how, Exact) and self._how.device is not None:
+            self._search_on_device(self._how.device, queries, hidden, distances, indices)
         else:
             self._search_exactly(queries, hidden, distances, indices)
         return self._as_asked(distances), indices
@@ -229,9 +196,14 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
         self._in_batches(work, len(queries))
 
     def _search_on_device(
-        self, queries: FloatArray, hidden: IntArray | None, distances: FloatArray, indices: IntArray
+        self,
+        device: Any,
+        queries: FloatArray,
+        hidden: IntArray | None,
+        distances: FloatArray,
+        indices: IntArray,
     ) -> None:
-        table = table_on(self._reference, self.device, type(self).__name__)
+        table = table_on(self._reference, device, type(self._how).__name__)
         for batch in self._batches(len(queries), 1):
             own = None if hidden is None else hidden[batch]
             part = distances[batch], indices[batch]
@@ -263,7 +235,7 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
 
     def _as_asked(self, distances: FloatArray) -> FloatArray:
         """Distances in the metric; those found are Euclidean."""
-        return distances**2 / 2.0 if self.metric == "cosine" else distances
+        return distances**2 / 2.0 if self._how.metric == "cosine" else distances
 
     def _in_batches(self, work: Callable[[slice], None], n: int) -> None:
         """Call `work` with slices of n queries, on as many threads as there are jobs."""
@@ -277,17 +249,14 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
                 list(pool.map(work, batches))
 
     def _batches(self, n: int, n_jobs: int) -> Iterator[slice]:
-        """Consecutive slices, at most a batch long and, if not given, a whole number of rounds for the jobs."""
-        if self.batch_size is None:
-            rounds = max(1, round(n / (BATCH_ROWS * n_jobs)))
-            size = max(1, -(-n // (rounds * n_jobs)))
-            size = -(-size // TILE_ROWS) * TILE_ROWS
-        else:
-            size = check_integer(self.batch_size, "batch_size", type(self).__name__, minimum=1)
+        """Consecutive slices of about a batch, a whole number of rounds for the jobs."""
+        rounds = max(1, round(n / (BATCH_ROWS * n_jobs)))
+        size = max(1, -(-n // (rounds * n_jobs)))
+        size = -(-size // TILE_ROWS) * TILE_ROWS
         return (slice(start, start + size) for start in range(0, n, size))
 
     def _as_vectors(self, rows: FloatArray) -> FloatArray:
-        return rows if self.metric == "euclidean" else _on_sphere(rows)
+        return rows if self._how.metric == "euclidean" else _on_sphere(rows)
 
 
 def _on_sphere(rows: FloatArray) -> FloatArray:

@@ -1,21 +1,25 @@
-"""The contract of every class-wise search, and how recall is measured."""
+"""How to search, the contract of every class-wise search, and how recall is measured."""
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from scipy.special import rel_entr
+from sklearn.base import BaseEstimator
 
 from neighboragg._core.checks import (
     check_choice,
     check_fitted,
     check_integer,
     check_labels,
+    check_real,
     check_rows,
     check_same_length,
     encode_labels,
 )
 from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
-from neighboragg.exceptions import InvalidInputError
+from neighboragg._store.objects import Stored
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.search._blocks import Blocks
 
 CONFIDENCE_TAIL = 0.025  # on either side: an interval of 95%
@@ -47,13 +51,104 @@ def _farthest(mean: float, end: float, enough: float) -> float:
 
 
 METRICS = ("cosine", "euclidean")
+MAX_RECALL = 0.995  # little more can be shown by the queries that tuning takes, were all neighbors found
+
+
+class Exact(Stored, BaseEstimator):
+    """Find all of the nearest rows, among reference rows in memory. The default.
+
+    Parameters
+    ----------
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        Cosine distance is 1 - cos; an all-zero row has distance 1 to all rows that are not zero.
+    device : str or torch.device, default=None
+        Where candidates are computed, such as "cuda" or "mps"; needs PyTorch. Their distances are recomputed and
+        certified on the processor, so the result has the same bits. None searches without PyTorch.
+
+    Examples
+    --------
+    >>> from neighboragg import NeighborAgg
+    >>> from neighboragg.search import Exact
+    >>> NeighborAgg(search=Exact(metric="cosine"))
+    NeighborAgg(search=Exact(metric='cosine'))
+    """
+
+    def __init__(self, metric: str = "euclidean", *, device: Any = None) -> None:
+        self.metric = metric
+        self.device = device
+
+
+class Approximate(Stored, BaseEstimator):
+    """Miss some of the nearest rows, where that is clearly faster. Needs faiss.
+
+    Parameters
+    ----------
+    recall : float, default=0.99
+        Share of the nearest rows to find in every class, at most 0.995. `fit` widens the search until the lower
+        confidence limit of the recall is this high; a class where it never is gets an exact search.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        As in :class:`Exact`.
+    always : bool, default=False
+        False searches a class exactly unless it has 100,000 rows and the approximate search takes less than half the
+        time. True searches every class of 4,096 rows (and 32 times `n_neighbors`) approximately.
+
+    Examples
+    --------
+    >>> from neighboragg import NeighborAgg
+    >>> from neighboragg.search import Approximate
+    >>> NeighborAgg(search=Approximate(recall=0.95))
+    NeighborAgg(search=Approximate(recall=0.95))
+    """
+
+    def __init__(self, recall: float = 0.99, *, metric: str = "euclidean", always: bool = False) -> None:
+        self.recall = recall
+        self.metric = metric
+        self.always = always
+
+
+class Streamed(Stored, BaseEstimator):
+    """Read reference rows that do not fit in memory in blocks; finds all of the nearest rows.
+
+    Parameters
+    ----------
+    memory : int or str, default="1 GB"
+        Memory that a search may take, in bytes or as text such as "500 MB".
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        As in :class:`Exact`.
+
+    Examples
+    --------
+    >>> from neighboragg import NeighborAgg
+    >>> from neighboragg.search import Streamed
+    >>> NeighborAgg(search=Streamed(memory="2 GB"))
+    NeighborAgg(search=Streamed(memory='2 GB'))
+    """
+
+    def __init__(self, memory: int | str = "1 GB", *, metric: str = "euclidean") -> None:
+        self.memory = memory
+        self.metric = metric
+
+
+def check_search(search: Any, owner: str, allowed: tuple[Any, ...] = (Exact, Approximate, Streamed)) -> Any:
+    """A way to search with valid parameters; None stands for the exact one."""
+    found = Exact() if search is None else search
+    if not isinstance(found, allowed):
+        names = ", ".join(f"{kind.__name__}()" for kind in allowed)
+        raise InvalidParameterError(
+            f"The 'search' parameter of {owner} must be None or one of {names} from neighboragg.search. "
+            f"Got {search!r} instead."
+        )
+    name = type(found).__name__
+    check_choice(found.metric, "metric", name, choices=METRICS)
+    if isinstance(found, Approximate):
+        check_real(found.recall, "recall", name, low=0, high=MAX_RECALL, closed="right")
+    return found
 
 
 class ClasswiseSearch(ABC):
     """The half of an index that talks to its users; the search itself is left to subclasses."""
 
     n_neighbors: int
-    metric: str
     classes_: Array
     n_features_in_: int
     n_samples_fit_: int
@@ -110,7 +205,6 @@ class ClasswiseSearch(ABC):
     def _check_params(self) -> None:
         owner = type(self).__name__
         check_integer(self.n_neighbors, "n_neighbors", owner, minimum=1)
-        check_choice(self.metric, "metric", owner, choices=METRICS)
 
     def _encode(self, rows: FloatArray | Blocks, y: ArrayLike, classes: ArrayLike | None) -> IntArray:
         """Class of each row as a position in `classes_`, which it sets."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from neighboragg._core.checks import check_labels, check_memory, check_rows, check_same_length, encode_labels
 from neighboragg._core.inputs import draw_sample
@@ -13,13 +13,13 @@ from neighboragg._core.threads import n_threads
 from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._store.objects import Savable, Stored, require
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.search._blocks import Blocks, Found, as_blocks
+from neighboragg.search._blocks import Blocks, as_blocks
 from neighboragg.search._in_memory import ClasswiseNeighbors
-from neighboragg.search._index import METRICS, ClasswiseSearch
+from neighboragg.search._index import METRICS, ClasswiseSearch, Exact, Streamed, check_search
 
-"""Some of the queries, their distances and the ids of what was found."""
-
-
+Found = tuple[
+    slice, FloatArray, IntArray
+]  # some of the queries, their distances, and the ids of what was found
 # Of memory while a block is searched. By value: the block, its sorted copy and what is made of it; more for cosine,
 # where rows are brought to length one. By thread: products and what is selected from them.
 VALUE_NBYTES = {"cosine": 80, "euclidean": 48}
@@ -43,7 +43,7 @@ class BlockSearch:
 
     def __call__(self, start: int, block: FloatArray, codes: IntArray) -> Iterator[Found]:
         """What is nearest in a block that begins with row `start`."""
-        index = ClasswiseNeighbors(self.k, metric=self.metric, n_jobs=self.n_jobs)
+        index = ClasswiseNeighbors(self.k, search=Exact(self.metric), n_jobs=self.n_jobs)
         index._lasting = False
         try:
             index.fit(block, codes, classes=np.arange(self.n_classes))
@@ -60,6 +60,20 @@ class BlockSearch:
             yield part, distances, np.where(places < 0, -1, places + start)
 
 
+def search_blocks(blocks: Blocks, search: BlockSearch, codes: IntArray, size: int) -> Iterator[Found]:
+    """What a search finds in one block after the other."""
+    start = 0
+    for block in blocks.read(size):
+        stop = start + len(block)
+        yield from search(start, block, codes[start:stop])
+        start = stop
+    if start != blocks.n_rows:
+        raise InvalidInputError(
+            f"There were {blocks.n_rows} rows to be read in blocks, and there are {start} of them now.\n"
+            "Hint: do not write to files that are being read."
+        )
+
+
 class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
     """Exact search for the K nearest reference rows of each class, reading the reference rows in blocks."""
 
@@ -71,18 +85,17 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         self,
         n_neighbors: int = 5,
         *,
-        metric: str = "euclidean",
-        memory: int | str = "1 GB",
+        search: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.memory = memory
+        self.search = search
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: ArrayLike, *, classes: ArrayLike | None = None) -> Self:
         """Remember where the reference rows are."""
         self._check_params()
+        check_search(self._how, type(self).__name__, (Streamed,))
         self._free_nbytes()
         blocks = as_blocks(X)
         self._codes = self._encode(blocks, y, classes)
@@ -101,8 +114,8 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
                 "them now.\nHint: fit it again; the files that it reads must not change."
             )
         if len(queries):
-            search = BlockSearch(queries, k, excluded, len(self.classes_), self.metric, self.n_jobs)
-            for part, found, places in self._blocks.search(search, self._codes, self._block_rows()):
+            search = BlockSearch(queries, k, excluded, len(self.classes_), self._how.metric, self.n_jobs)
+            for part, found, places in search_blocks(self._blocks, search, self._codes, self._block_rows()):
                 merge_nearest(distances[part], ids[part], found, places)
         return distances, ids
 
@@ -119,14 +132,17 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         return distances, ids
 
     def _block_rows(self) -> int:
-        width = VALUE_NBYTES[self.metric] * (self.n_features_in_ + 1)
+        width = VALUE_NBYTES[self._how.metric] * (self.n_features_in_ + 1)
         return max(1, self._free_nbytes() // width)
 
     def _free_nbytes(self) -> int:
         """Memory for blocks, beside what threads and queries take."""
         taken = THREAD_NBYTES * n_threads(self.n_jobs) + QUERIES_NBYTES
-        owner = type(self).__name__
-        return check_memory(self.memory, "memory", owner, minimum=taken + MINIMUM_NBYTES) - taken
+        return check_memory(self._how.memory, "memory", "Streamed", minimum=taken + MINIMUM_NBYTES) - taken
+
+    @property
+    def _how(self) -> Streamed:
+        return Streamed() if self.search is None else self.search
 
     def _count(self) -> None:
         self.n_samples_fit_ = len(self._codes)
@@ -136,7 +152,8 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         if not hasattr(self, "_blocks"):
             return  # a parameter, not fitted
         require(isinstance(self._blocks, Blocks), "an index has no rows")
-        require(self.metric in METRICS, "an index has an unknown metric")
+        require(isinstance(self._how, Streamed), "an index has an unknown search")
+        require(self._how.metric in METRICS, "an index has an unknown metric")
         require(isinstance(self.classes_, np.ndarray) and self.classes_.ndim == 1, "an index has no classes")
         require(self._blocks.n_features == self.n_features_in_, "an index has other features than it says")
         n, codes = self._blocks.n_rows, self._codes
@@ -168,6 +185,13 @@ def merge_nearest(distances: FloatArray, ids: IntArray, found: FloatArray, found
     order = np.lexsort((both_ids, both))[..., :k]
     distances[moving] = np.take_along_axis(both, order, axis=-1)
     ids[moving] = np.take_along_axis(both_ids, order, axis=-1)
+
+
+def index_for(search: Any, n_neighbors: int, metric: str, n_jobs: int | None) -> Any:
+    """An index that is searched as asked, with another metric."""
+    how = clone(search).set_params(metric=metric)
+    kind = StreamedNeighbors if isinstance(how, Streamed) else ClasswiseNeighbors
+    return kind(n_neighbors, search=how, n_jobs=n_jobs)
 
 
 MOST_SAMPLED = 50_000

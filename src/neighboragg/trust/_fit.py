@@ -1,22 +1,19 @@
 """Fit on Parquet files of any size."""
 
 import os
-import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-import joblib
 import numpy as np
 
 import neighboragg
 from neighboragg._core.checks import check_integer
 from neighboragg._core.packages import import_extra
-from neighboragg._core.progress import Listener, announce, expect, step, telling
-from neighboragg._core.threads import ONE_THREAD
+from neighboragg._core.progress import Listener, announce, telling
 from neighboragg._core.types import Array, FloatArray, IntArray
 from neighboragg._data.arrow import as_rows, in_portions, listed_names
 from neighboragg._data.parquet import (
@@ -35,12 +32,10 @@ from neighboragg._run.gather import read_labels, read_rows
 from neighboragg._run.plan import PURPOSE, OutputFolder, Plan
 from neighboragg._run.work import ModelFile, ModelObject, as_model, do_parts
 from neighboragg._store.load import load
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError
-from neighboragg.search import ArrayBlocks, Search
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.search import ArrayBlocks
 from neighboragg.trust._classifier import TrustedClassifier
 from neighboragg.trust._staged_fit import StagedFit
-
-Found = tuple[slice, FloatArray, IntArray]
 
 
 @dataclass(frozen=True)
@@ -74,87 +69,7 @@ class RowsFile:
             os.fsync(file.fileno())
 
 
-@dataclass(frozen=True, eq=False)
-class Shard:
-    """Consecutive reference rows."""
-
-    start: int
-    stop: int
-    codes: IntArray
-
-
-@dataclass(frozen=True)
-class SearchShard:
-    """The work on one shard: from its rows to a file with what was found in it."""
-
-    search: Search
-    rows: RowsFile
-    folder: str
-    name: str
-
-    def path(self, shard: Shard) -> Path:
-        """Where the answer is."""
-        return Path(self.folder) / f"{self.name}-{shard.start:012d}.npz"
-
-    def __call__(self, shard: Shard) -> None:
-        """Search, and write the answer: it appears whole or not at all."""
-        block = np.array(self.rows.read()[shard.start : shard.stop])
-        with ONE_THREAD:
-            _, distances, ids = zip(*self.search(shard.start, block, shard.codes), strict=True)
-        path = self.path(shard)
-        temporary = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
-        try:
-            with temporary.open("xb") as file:
-                np.savez(file, distances=np.concatenate(distances), ids=np.concatenate(ids))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
-class SearchShards:
-    """A search in all reference rows, shard by shard; what an earlier run has found is not looked for again."""
-
-    rows: RowsFile
-    folder: Path
-    shard_rows: int
-    executor: Executor
-
-    def __call__(self, search: Search, codes: IntArray) -> Iterator[Found]:
-        """What is found in each shard, in order."""
-        work = SearchShard(search, self.rows, str(self.folder), joblib.hash(search, hash_name="sha1"))
-        shards = [
-            Shard(start, stop := min(start + self.shard_rows, self.rows.n_rows), codes[start:stop])
-            for start in range(0, self.rows.n_rows, self.shard_rows)
-        ]
-        missing = [shard for shard in shards if not _is_whole(work.path(shard))]
-        expect(len(missing))
-        announce("Searching neighbors")
-        failed: dict[int, str] = {}
-        for outcome in self.executor.run(work, missing):
-            if outcome.error is not None:
-                failed[outcome.item.start] = outcome.error
-            step()
-        if failed:
-            start, error = min(failed.items())
-            raise NeighborAggError(
-                f"The search failed in {len(failed)} of {len(shards)} shards of {self.shard_rows} training rows, first "
-                f"in that from row {start}: {error}\nHint: run the same again if the reason has passed: what was found "
-                "is kept."
-            )
-        for shard in shards:
-            with np.load(work.path(shard), allow_pickle=False) as found:
-                yield slice(None), found["distances"], found["ids"]
-
-
-def _is_whole(path: Path) -> bool:
-    """Whether an answer is there; its content is checked when it is read."""
-    return path.exists() and zipfile.is_zipfile(path)
-
-
-STAGE, ROWS, FOUND = "stage.nagg", "rows.npy", "found"
+STAGE, ROWS = "stage.nagg", "rows.npy"
 
 
 @dataclass(frozen=True)
@@ -198,7 +113,7 @@ def fit(
     ----------
     model : TrustedClassifier
         What to fit. Its classifier is frozen, having been fitted elsewhere, or else is fitted on a sample. Its method
-        is a :class:`~neighboragg.NeighborAgg`, with 1 GB as `memory` where none is given.
+        is a :class:`~neighboragg.NeighborAgg`, which streams its rows: ``search=Streamed()`` unless one is given.
     source : path-like, str or list of these
         Parquet files with the training rows, as in :func:`score`.
     output : path-like
@@ -211,7 +126,7 @@ def fit(
     columns : sequence of str, default=None
         Columns that the model is to know; None takes all but the label. Columns of vectors give numbers without names.
     client, part_rows, batch_rows, n_jobs, trusted, progress
-        As in :func:`score`. A shard of reference rows, searched by one worker at a time, has `part_rows` too.
+        As in :func:`score`.
 
     Returns
     -------
@@ -225,11 +140,11 @@ def fit(
 
     Notes
     -----
-    The sample is that of ``NeighborAgg(memory=…)``: 50,000 training rows drawn at random, and some more of rare
-    classes. A classifier that is not frozen, the way from rows to vectors, the learned metric and the second opinions
-    are fitted on it, in this process. All training rows become vectors on the cluster, and are reference rows. The
-    neighbors of at most 5,000 validation rows are looked for in every shard of them, and merged by distance, then row
-    number. The pool is fitted on what was found, in this process.
+    The sample is that of ``NeighborAgg(search=Streamed())``: 50,000 training rows drawn at random, and some more
+    of rare classes. A classifier that is not frozen, the way from rows to vectors, the learned metric and the second
+    opinions are fitted on it, in this process. All training rows become vectors on the cluster, and are reference
+    rows. This process then streams them once for each metric to find the neighbors of at most 5,000 validation rows,
+    and fits the pool on what was found.
 
     With no more rows than are sampled, the model is that of :meth:`TrustedClassifier.fit`. It has the same bits in one
     process and on any cluster, however rows are spread over files, under the conditions of :func:`score`.
@@ -337,10 +252,8 @@ class _Run:
             rows.create()
         work = VectorizePart(as_model(begun, self.trusted), self.columns, rows, self.batch_rows)
         do_parts(work, self.plan, folder, self.executor, "Making vectors")
-        found = folder.path / FOUND
-        found.mkdir(exist_ok=True)
-        search = SearchShards(rows, found, self.part_rows, self.executor)
-        return stage.finish(ArrayBlocks(rows.read(), search), self._hashes(folder), labels, X_val, y_val)
+        announce("Learning trust")
+        return stage.finish(ArrayBlocks(rows.read()), self._hashes(folder), labels, X_val, y_val)
 
     def _begin(self, path: Path, labels: Array) -> None:
         """Write what is learned from the sample, which a resumed run then has too."""

@@ -13,13 +13,11 @@ from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._store.objects import Savable, require
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods import NeighborAgg
-from neighboragg.search import Blocks
+from neighboragg.search import Approximate, Blocks, Streamed, check_search
 from neighboragg.trust._classifier import TrustedClassifier
 from neighboragg.trust._predictor import ask
 from neighboragg.trust._seen import refuse_frozen_parts, refuse_supervised_vectors, row_hashes
 from neighboragg.trust._unseen import out_of_fold
-
-MEMORY = "1 GB"
 
 
 @dataclass(eq=False)
@@ -40,8 +38,18 @@ class StagedFit(Savable):
                 f"The 'method' parameter of {type(model).__name__} must be a NeighborAgg for rows that are not in "
                 f"memory, as no other method reads them in blocks. Got {method!r} instead."
             )
+        search = check_search(method.search, type(method).__name__)
+        if isinstance(search, Approximate):
+            raise InvalidParameterError(
+                f"The 'search' parameter of {type(method).__name__} must be a Streamed for rows that are not in "
+                f"memory. Got {search!r} instead."
+            )
         method = clone(method)
-        return method if method.memory is not None else method.set_params(memory=MEMORY)
+        return (
+            method
+            if isinstance(search, Streamed)
+            else method.set_params(search=Streamed(metric=search.metric))
+        )
 
     @staticmethod
     def check(model: TrustedClassifier, *, validated: bool) -> None:

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from neighboragg._core.types import Array, FloatArray, IntArray
-from neighboragg.exceptions import InvalidParameterError, SlowSearchWarning
+from neighboragg.exceptions import InvalidParameterError
 from neighboragg.search._kernel._projection import is_worth_a_look, project
 from neighboragg.search._reference import Reference
 
@@ -238,7 +238,7 @@ def _warn_once(reason: str) -> None:
     warnings.warn(
         f"This search is NumPy's, several times slower than the compiled one: {reason}. Results are the same.\n"
         "Hint: install a C++ compiler and neighboragg again; neighboragg.show_versions() says which is in use.",
-        SlowSearchWarning,
+        UserWarning,
         stacklevel=7,
     )
 
