@@ -29,6 +29,8 @@ def explanation():
             [[[0.5, 1.25], [2.0, np.inf], [3.0, 4.0]], [[1.0, 1.0], [0.125, 9.0], [np.inf, np.inf]]]
         ),
         indices=np.array([[[4, 7], [2, -1], [0, 1]], [[4, 7], [2, 8], [-1, -1]]]),
+        groups=["classifier", "neighbors", "second opinions"],
+        spaces=["", "features", ""],
         proba=np.array([[0.6, 0.3, 0.1], [0.3, 0.3, 0.4]]),
         opinions={"forest": np.array([[0.2, 0.7, 0.1], [0.1, 0.5, 0.4]])},
     )
@@ -56,7 +58,7 @@ def test_words(explanation):
 
 
 def test_neighbors_that_are_not_shown_are_named(explanation):
-    learned = replace(explanation, experts=["classifier", "5 nearest (learned metric)", "forest"])
+    learned = replace(explanation, spaces=["", "learned metric", ""])
     assert "lower the trust in cat (-0.50), by the learned metric\n" in str(learned)
 
 
@@ -107,7 +109,15 @@ def test_html_is_escaped(explanation):
 def test_the_only_class():
     one = np.ones((1, 1, 1))
     explanation = Explanation(
-        np.array(["cat"]), np.array([0]), one[0], ["classifier"], one, one, one.astype(int)
+        np.array(["cat"]),
+        np.array([0]),
+        one[0],
+        ["classifier"],
+        one,
+        one,
+        one.astype(int),
+        ["classifier"],
+        [""],
     )
     assert str(explanation) == "Predicted cat, the only class."
 

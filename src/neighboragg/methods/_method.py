@@ -64,9 +64,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
         self._fit(data)
         return self
 
-    def predict_trust(
-        self, X: ArrayLike, proba: ArrayLike, *, left_out: IntArray | None = None
-    ) -> FloatArray:
+    def predict_trust(self, X: ArrayLike, proba: ArrayLike, *, exclude: IntArray | None = None) -> FloatArray:
         """Trust in every class.
 
         Parameters
@@ -74,7 +72,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
         X : array-like of shape (n, n_features)
         proba : array-like of shape (n, n_classes)
             The classifier's probabilities.
-        left_out : ndarray of int of shape (n,), default=None
+        exclude : ndarray of int of shape (n,), default=None
             For each row a row of fit that must not be its neighbor, as itself: a position in the training rows,
             followed by the validation rows, or -1. Methods without neighbors have none to leave out.
 
@@ -84,7 +82,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
             Columns as `classes_`; higher is more trusted.
         """
         rows, values = self._check_query(X, proba)
-        return self._trust(rows, values) if left_out is None else self._trust_without(rows, values, left_out)
+        return self._trust(rows, values) if exclude is None else self._trust_without(rows, values, exclude)
 
     def score_samples(self, X: ArrayLike, proba: ArrayLike, *, y_pred: ArrayLike | None = None) -> FloatArray:
         """Trust in the predicted class.
@@ -138,7 +136,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         """Trust in every class for validated arrays."""
 
-    def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> FloatArray:
+    def _trust_without(self, X: FloatArray, proba: FloatArray, exclude: IntArray) -> FloatArray:
         """The same where each row leaves a row of fit out."""
         return self._trust(X, proba)
 
