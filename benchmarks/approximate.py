@@ -104,7 +104,7 @@ def measure(problem: Problem, n: int) -> list[dict[str, Any]]:
                     X[:n], y[:n], X_val=X[val], y_val=y[val], proba_val=P_val, classes=model.classes_
                 )
             )
-        index = method.indexes_["features"]
+        index = method.neighborhoods_.indexes["features"]
         # The fastest of several, as others only ever slow one down.
         searches = [cpu(lambda index=index: index.kneighbors(X[test])) for _ in range(SEARCHES)]
         search_seconds, distances = min(seconds for seconds, _ in searches), searches[0][1][0]

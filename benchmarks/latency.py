@@ -97,11 +97,12 @@ def work(name: str, base: str) -> None:
     model = TrustedClassifier(pipeline(X, base), random_state=0).fit(X[:n_fitted], y[:n_fitted])
     rows = one_by_one(X, n_fitted, N_COMPARED)
     method, vectors = model.method_, [model._vectorizer.transform(row, model.estimator_[:-1]) for row in rows]
-    mapped = [{index: method._mapped(index, vector) for index in method.indexes_} for vector in vectors]
+    indexes = method.neighborhoods_.indexes
+    mapped = [{name: method.spaces_.map(name, vector) for name in indexes} for vector in vectors]
 
     def search(row: dict[str, Any]) -> None:
-        for index in method.indexes_:
-            method.indexes_[index].kneighbors(row[index])
+        for name, index in indexes.items():
+            index.kneighbors(row[name])
 
     print(json.dumps(class_trust(model, rows)), flush=True)
     for _ in sys.stdin:

@@ -54,8 +54,8 @@ def effect_of_fewer_rows() -> list[dict[str, Any]]:
     correct = proba[:N_SCORED].argmax(axis=1) == y[new]
     found: list[dict[str, Any]] = []
     reference = None
-    for most in (_neighbor_agg.MOST_JUDGED * N_CLASSES, _neighbor_agg.MOST_JUDGED_VALUES):
-        _neighbor_agg.MOST_JUDGED_VALUES = most
+    for most in (_neighbor_agg.MAX_POOL_ROWS * N_CLASSES, _neighbor_agg.MAX_POOL_VALUES):
+        _neighbor_agg.MAX_POOL_VALUES = most
         method = NeighborAgg()
         method.fit(X[~val], y[~val], X_val=X[seen], y_val=y[seen], proba_val=proba[N_SCORED:])
         trust = method.score_samples(X[new], proba[:N_SCORED])

@@ -125,7 +125,7 @@ def test_boosting_is_bound_to_as_many_threads_as_it_may_use(monkeypatch, n_rows,
 
     few = partial(Spy, max_iter=2)
     monkeypatch.setattr("neighboragg._pool.opinions.HistGradientBoostingClassifier", few)
-    monkeypatch.setattr("neighboragg.labels._models.HistGradientBoostingClassifier", few)
+    monkeypatch.setattr("neighboragg.labels._label_trust.HistGradientBoostingClassifier", few)
     rng = np.random.default_rng(0)
     X, y, proba = rng.normal(size=(n_rows, 3)), np.arange(n_rows) % 2, np.full((n_rows, 2), 0.5)
     with threadpool_limits(2, user_api="openmp"):

@@ -61,8 +61,8 @@ class KNNDistance(TrustMethod):
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         return self._nearness(X, proba.shape[1], None)
 
-    def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> FloatArray:
-        exclude = np.where(left_out < self.index_.n_samples_fit_, left_out, -1)
+    def _trust_without(self, X: FloatArray, proba: FloatArray, exclude: IntArray) -> FloatArray:
+        exclude = np.where(exclude < self.index_.n_samples_fit_, exclude, -1)
         return self._nearness(X, proba.shape[1], exclude)
 
     def _nearness(self, X: FloatArray, n_classes: int, exclude: IntArray | None) -> FloatArray:

@@ -80,8 +80,8 @@ class KNNVote(TrustMethod):
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         return self._votes(X, proba.shape[1], None)
 
-    def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> FloatArray:
-        return self._votes(X, proba.shape[1], np.where(left_out < len(self.codes_), left_out, -1))
+    def _trust_without(self, X: FloatArray, proba: FloatArray, exclude: IntArray) -> FloatArray:
+        return self._votes(X, proba.shape[1], np.where(exclude < len(self.codes_), exclude, -1))
 
     def _votes(self, X: FloatArray, n_classes: int, exclude: IntArray | None) -> FloatArray:
         distances, indices = (found[:, 0] for found in self.index_.kneighbors(X, exclude=exclude))

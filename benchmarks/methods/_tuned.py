@@ -114,8 +114,8 @@ class Tuned(TrustMethod):
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         return self.method_.predict_trust(X, proba)
 
-    def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> FloatArray:
-        return self.method_.predict_trust(X, proba, left_out=left_out)
+    def _trust_without(self, X: FloatArray, proba: FloatArray, exclude: IntArray) -> FloatArray:
+        return self.method_.predict_trust(X, proba, exclude=exclude)
 
     def _after_load(self) -> None:
         super()._after_load()

@@ -28,7 +28,7 @@ from benchmarks.runs import machine
 from neighboragg import find_mislabeled
 from neighboragg._core.packages import import_extra
 from neighboragg._core.types import Array, BoolArray, FloatArray, IntArray
-from neighboragg.labels._reliability import label_reliability
+from neighboragg.labels._noise import label_reliability
 from neighboragg.promises._conformal import cmd_flags
 
 __all__ = ["METHODS", "NOISES", "NOISE_BASES", "NOISE_SETS", "RATES", "compute_label_noise", "noise_rows"]

@@ -118,9 +118,9 @@ def test_stages_are_told():
         "Reading the table",
         "Looking at the columns",
         "Searching neighbors, pass 1 of 2",
-        "Asking models, pass 1 of 2",
+        "Fitting models, pass 1 of 2",
         "Searching neighbors, pass 2 of 2",
-        "Asking models, pass 2 of 2",
+        "Fitting models, pass 2 of 2",
         "Looking for copies",
         "Preparing the review",
     ]

@@ -17,7 +17,7 @@ from neighboragg import MislabelDetector, find_mislabeled
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 from neighboragg.features import TabularFeatures
 from neighboragg.labels import FDR, Budget, FalseAlarms
-from neighboragg.labels._reliability import label_reliability
+from neighboragg.labels._noise import label_reliability
 
 HALF = np.full((80, 2), 0.5)
 FAST = {"effort": "fast"}
@@ -430,7 +430,7 @@ def test_it_logs_its_steps(blobs, caplog):
         "2 of 80 labels flagged",
     ]
     assert [text for text in caplog.messages if text in outcomes] == outcomes
-    assert "Asking models, pass 1 of 2" in caplog.messages
+    assert "Fitting models, pass 1 of 2" in caplog.messages
 
 
 def test_random_state_may_be_a_generator_or_none(blobs):

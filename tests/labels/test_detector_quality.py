@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from benchmarks.datasets import add_label_noise
 from neighboragg import MislabelDetector, find_mislabeled
-from neighboragg.labels._reliability import label_reliability
+from neighboragg.labels._noise import label_reliability
 
 
 def normalized_margin(proba, y):

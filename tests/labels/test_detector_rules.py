@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from neighboragg import MislabelDetector, find_mislabeled
 from neighboragg.labels import FDR, Budget, Estimated, FalseAlarms
-from neighboragg.labels._reliability import label_reliability
+from neighboragg.labels._noise import label_reliability
 from neighboragg.labels._rules import FlagRule, Flags
 from neighboragg.promises import benjamini_hochberg, cmd_threshold, conformal_p_values
 from sizes import draws

@@ -39,8 +39,8 @@ def method():
 
 @pytest.mark.full
 def test_every_metric_has_indexes_that_say_what_they_find(method):
-    assert list(method.indexes_) == ["features", "learned metric"]
-    for index in method.indexes_.values():
+    assert list(method.neighborhoods_.indexes) == ["features", "learned metric"]
+    for index in method.neighborhoods_.indexes.values():
         assert not index.is_exact_.any()
         assert (index.recall_interval_[:, 0] >= 0.95).all()
 
@@ -64,8 +64,8 @@ def test_saved_and_loaded_it_says_the_same(method, tmp_path):
 def test_rows_of_fit_leave_themselves_out(method):
     rows = np.arange(50)
     proba = MODEL.predict_proba(X[rows, 1:])
-    left_out = method.predict_trust(X[rows], proba, left_out=rows)
-    assert (left_out != method.predict_trust(X[rows], proba)).any()
+    exclude = method.predict_trust(X[rows], proba, exclude=rows)
+    assert (exclude != method.predict_trust(X[rows], proba)).any()
 
 
 def test_clone_and_parameters():
@@ -76,7 +76,7 @@ def test_clone_and_parameters():
 
 def test_the_search_is_exact_for_so_few_rows():
     method = fitted(search=Approximate(), learned_metric=False)
-    assert method.indexes_["features"].is_exact_.all()
+    assert method.neighborhoods_.indexes["features"].is_exact_.all()
 
 
 def test_through_a_trusted_classifier_and_a_grid():

@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import make_classification
+from sklearn.naive_bayes import GaussianNB
 
 from neighboragg import Explanation, NeighborAgg
 from neighboragg.exceptions import InvalidInputError, MissingExtraError
@@ -29,6 +31,8 @@ def explanation():
             [[[0.5, 1.25], [2.0, np.inf], [3.0, 4.0]], [[1.0, 1.0], [0.125, 9.0], [np.inf, np.inf]]]
         ),
         indices=np.array([[[4, 7], [2, -1], [0, 1]], [[4, 7], [2, 8], [-1, -1]]]),
+        groups=["classifier", "neighbors", "second opinions"],
+        spaces=["", "features", ""],
         proba=np.array([[0.6, 0.3, 0.1], [0.3, 0.3, 0.4]]),
         opinions={"forest": np.array([[0.2, 0.7, 0.1], [0.1, 0.5, 0.4]])},
     )
@@ -56,7 +60,7 @@ def test_words(explanation):
 
 
 def test_neighbors_that_are_not_shown_are_named(explanation):
-    learned = replace(explanation, experts=["classifier", "5 nearest (learned metric)", "forest"])
+    learned = replace(explanation, spaces=["", "learned metric", ""])
     assert "lower the trust in cat (-0.50), by the learned metric\n" in str(learned)
 
 
@@ -107,7 +111,15 @@ def test_html_is_escaped(explanation):
 def test_the_only_class():
     one = np.ones((1, 1, 1))
     explanation = Explanation(
-        np.array(["cat"]), np.array([0]), one[0], ["classifier"], one, one, one.astype(int)
+        np.array(["cat"]),
+        np.array([0]),
+        one[0],
+        ["classifier"],
+        one,
+        one,
+        one.astype(int),
+        ["classifier"],
+        [""],
     )
     assert str(explanation) == "Predicted cat, the only class."
 
@@ -143,6 +155,7 @@ def test_table_without_pandas(explanation, monkeypatch):
     )
 
 
+@pytest.mark.filterwarnings("ignore:proba_val passed to")
 class TestOfNeighborAgg:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 150)
@@ -181,3 +194,44 @@ class TestOfNeighborAgg:
             "y_pred passed to NeighborAgg contains labels that are not among the 3 known classes: 'z'.\n"
             "Hint: known classes are 'a', 'b', 'c'."
         )
+
+    def test_neighbors_are_searched_once(self, method, monkeypatch):
+        searches = []
+        for name, index in method.neighborhoods_.indexes.items():
+            search = index.kneighbors
+            monkeypatch.setattr(
+                index, "kneighbors", lambda *a, n=name, s=search, **k: searches.append(n) or s(*a, **k)
+            )
+        method.explain(self.X[:2], self.P[:2])
+        assert searches == list(method.neighborhoods_.indexes)
+
+
+class TestOfTheNetwork:
+    """It weighs inputs as it has learned to, which may be the other way round."""
+
+    @pytest.fixture
+    def explained(self):
+        X, y = make_classification(400, 8, n_informative=5, flip_y=0.1, random_state=0)
+        P = GaussianNB().fit(X[:150], y[:150]).predict_proba(X)
+        method = NeighborAgg("network").fit(
+            X[:150], y[:150], X_val=X[150:350], y_val=y[150:350], proba_val=P[150:350]
+        )
+        return method.explain(X[350:], P[350:])
+
+    def test_a_classifier_that_favors_one_of_two_classes_never_lowers_the_trust_in_it(self, explained):
+        assert explained.groups == ["classifier", "neighbors", "class balance"]
+        row, predicted = np.arange(50), explained.predicted
+        margins = explained.contributions[row, predicted] - explained.contributions[row, 1 - predicted]
+        assert (margins[:, 0] > -1e-9).all()
+
+    def test_an_input_that_counts_the_other_way_is_named(self, explanation):
+        network = replace(
+            explanation,
+            experts=["classifier", "neighbors", "class balance"],
+            groups=["classifier", "neighbors", "class balance"],
+            spaces=["", "", ""],
+        )
+        assert (
+            "lower the trust in cat (-0.50): the network has learned to count it the other way\n"
+            "  class balance  what remains if the same evidence favors each class in turn: raise"
+        ) in str(network)

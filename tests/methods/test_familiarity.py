@@ -184,7 +184,7 @@ def test_a_row_of_fit_leaves_itself_out(rows):
     lonely = np.vstack([[[50.0, 50.0, 50.0]], rows])
     method, proba = fitted(lonely), [[1 / 3] * 3]
     assert method.familiarity(lonely[:1], proba)[0] == 1
-    assert method.familiarity(lonely[:1], proba, left_out=np.array([0]))[0] == 1 / 121
+    assert method.familiarity(lonely[:1], proba, exclude=np.array([0]))[0] == 1 / 121
 
 
 def test_rows_beyond_all_numbers_are_unfamiliar(rows):

@@ -179,7 +179,7 @@ class TestInThePool:
         P = np.full((90, 3), 1 / 3)
         default = NeighborAgg().fit(X, CODES, proba_val=P)
         named = NeighborAgg(second_opinions=["kernel"]).fit(X, CODES, proba_val=P)
-        assert default.aggregator_.expert_names_[-1] == "kernel"
+        assert default.aggregator_.expert_names[-1] == "kernel"
         np.testing.assert_array_equal(default.predict_trust(X, P), named.predict_trust(X, P))
         fast, none = (
             NeighborAgg(**params).fit(X, CODES, proba_val=P).predict_trust(X, P)
@@ -192,7 +192,7 @@ class TestInThePool:
     def test_all_of_them(self, tmp_path):
         P = np.full((90, 3), 1 / 3)
         method = NeighborAgg(effort="best").fit(X, CODES, proba_val=P)
-        assert method.aggregator_.expert_names_[-len(OPINIONS) :] == OPINIONS
+        assert method.aggregator_.expert_names[-len(OPINIONS) :] == OPINIONS
         assert list(method.explain(X[:1], P[:1]).opinions) == OPINIONS
         method.save(tmp_path / "best")
         again = neighboragg.load(tmp_path / "best").predict_trust(X, P)
@@ -208,6 +208,6 @@ class TestInThePool:
         P = np.full((90, 3), 1 / 3)
         method = NeighborAgg(learned_metric=False, second_opinions=["kernel"]).fit(X, labels, proba_val=P)
         (kernel,) = method.opinions_
-        assert (kernel.ask(X, np.arange(90)).proba.argmax(axis=1) == labels).mean() < 0.5
-        left = method.predict_trust(X, P, left_out=np.arange(90))[np.arange(90), labels].mean()
+        assert (kernel.predict_proba(X, np.arange(90)).argmax(axis=1) == labels).mean() < 0.5
+        left = method.predict_trust(X, P, exclude=np.arange(90))[np.arange(90), labels].mean()
         assert left < 0.45

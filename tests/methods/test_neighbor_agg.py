@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 import neighboragg
 from neighboragg import NeighborAgg
 from neighboragg._pool.network import NetworkAggregator
-from neighboragg._pool.pool import Aggregator, PoolAggregator
+from neighboragg._pool.pool import Aggregator, Contributions, PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods import MaxConfidence, _neighbor_agg
 from neighboragg.search import ClasswiseNeighbors, Exact
@@ -67,7 +67,7 @@ def test_distances_that_are_not_held_teach_the_same(monkeypatch):
     monkeypatch.setattr(_neighbor_agg, "SCORING_ELEMENTS", 7 * 2 * 40)
     searched = fit(NeighborAgg())
     np.testing.assert_array_equal(searched.aggregator_.theta_, held.aggregator_.theta_)
-    np.testing.assert_array_equal(searched.familiarity_.strangeness, held.familiarity_.strangeness)
+    np.testing.assert_array_equal(searched.familiarity_.nonconformity, held.familiarity_.nonconformity)
 
 
 @pytest.mark.full  # of the compiled search: blocks of NumPy's are larger than all of these rows
@@ -116,7 +116,7 @@ def test_neighbors_know_more_than_the_classifier():
 class TestReferenceRows:
     def test_pool_searches_training_and_validation_rows(self):
         method = fit(NeighborAgg(n_neighbors=4))
-        np.testing.assert_array_equal(method.reference_, np.arange(280))
+        assert method.neighborhoods_.n_rows == 280
         distances, indices = method.kneighbors(X_TEST)
         assert distances.shape == (150, 2, 4)
         everything, labels = np.concatenate([X, X_VAL]), np.concatenate([y, Y_VAL])
@@ -127,9 +127,9 @@ class TestReferenceRows:
 
     def test_network_searches_training_rows(self):
         method = fit(NeighborAgg("network"))
-        np.testing.assert_array_equal(method.reference_, np.arange(200))
+        assert method.neighborhoods_.n_rows == 200
         assert method.kneighbors(X_VAL)[1].shape == (80, 2, 5)
-        assert method.components_ == {}
+        assert method.spaces_.components == {}
 
     def test_missing_neighbors(self):
         method = NeighborAgg(n_neighbors=3).fit([[0.0], [1.0]], ["a", "b"], proba_val=[[0.5, 0.5]] * 2)
@@ -175,7 +175,7 @@ class TestWhatTheAggregatorSees:
         assert np.abs(fresh - 0.5).mean() < 0.1
 
     def test_a_pool_needs_only_some_of_many_rows(self, monkeypatch):
-        monkeypatch.setattr(_neighbor_agg, "MOST_JUDGED", 30)
+        monkeypatch.setattr(_neighbor_agg, "MAX_POOL_ROWS", 30)
         method = fit(NeighborAgg(Spy(), second_opinions=[LogisticRegression()]))
         evidence, codes = method.aggregator_.seen_
         assert len(codes) == len(evidence) == 30
@@ -185,9 +185,13 @@ class TestWhatTheAggregatorSees:
         index = ClasswiseNeighbors(20).fit(np.concatenate([X, X_VAL]), np.concatenate([y, Y_VAL]))
         expected, _ = index.kneighbors(X_VAL[rows], exclude=200 + rows)
         np.testing.assert_array_equal(evidence.feature_distances, expected)
-        (said,) = evidence.opinions.values()
-        alike = fit(NeighborAgg(Spy(), second_opinions=[LogisticRegression()])).opinions_[0].ask(X_VAL[rows])
-        np.testing.assert_allclose(said.proba, alike.proba, atol=0.1)
+        (proba,) = evidence.opinions.values()
+        alike = (
+            fit(NeighborAgg(Spy(), second_opinions=[LogisticRegression()]))
+            .opinions_[0]
+            .predict_proba(X_VAL[rows])
+        )
+        np.testing.assert_allclose(proba, alike, atol=0.1)
         assert len(fit(NeighborAgg(NetworkSpy())).aggregator_.seen_[1]) == 80
 
     def test_network_sees_no_validation_row(self):
@@ -209,8 +213,8 @@ class TestWhatTheAggregatorSees:
     )
     def test_without_learned_metric(self, method, rows):
         method = clone(method).fit(rows, y, proba_val=np.full((200, 2), 0.5))
-        assert method.components_ == {}
-        assert list(method.indexes_) == ["features"]
+        assert method.spaces_.components == {}
+        assert list(method.neighborhoods_.indexes) == ["features"]
 
 
 class TestWhatChangesNothing:
@@ -282,7 +286,7 @@ class Parrot(Aggregator):
         return evidence.proba
 
     def contributions(self, evidence):
-        return ["classifier"], np.log(evidence.proba)[:, :, None]
+        return Contributions(["classifier"], ["classifier"], [""], np.log(evidence.proba)[:, :, None])
 
 
 @pytest.mark.parametrize("aggregator", [Spy(), NetworkSpy(max_iter=5)], ids=["pool", "network"])

@@ -138,7 +138,7 @@ def test_a_class_defined_anew_is_another(fits):
         patch.setitem(globals(), "Constant", anew)
         method = fitted(0, NeighborAgg(second_opinions=[anew()]))
     assert len(fits) == 2
-    np.testing.assert_allclose(method.opinions_[0].ask(X[:2]).proba, [[0.6, 0.4]] * 2)
+    np.testing.assert_allclose(method.opinions_[0].predict_proba(X[:2]), [[0.6, 0.4]] * 2)
 
 
 def test_what_cannot_be_pickled_is_fitted_every_time(fits):

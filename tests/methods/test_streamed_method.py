@@ -50,9 +50,9 @@ def test_equal_bits_where_all_rows_are_in_the_sample(data, settings, shared, tmp
     metric = settings["search"].metric if "search" in settings else "euclidean"
     settings = settings | {"search": Streamed("100 MB", metric=metric)}
     streamed = fit(data, tmp_path / "rows.npy", shared=shared, **settings)
-    left_out = np.append(np.arange(0, 700, 70), np.full(190, -1))
+    exclude = np.append(np.arange(0, 700, 70), np.full(190, -1))
     queries, said = np.concatenate([X[:700:70], X[910:]]), np.concatenate([proba[:700:70], proba[910:]])
-    for options in ({}, {"left_out": left_out}):
+    for options in ({}, {"exclude": exclude}):
         for ours, theirs in zip(
             streamed.trust_and_familiarity(queries, said, **options),
             in_memory.trust_and_familiarity(queries, said, **options),
@@ -76,7 +76,7 @@ def test_saved_and_mapped(data, tmp_path):
 def test_learned_from_a_sample_and_searched_among_all(data, monkeypatch):
     X, y, proba = data
     whole = fit(data, search=STREAMED)
-    monkeypatch.setattr(_streamed_rows, "MOST_SAMPLED", 300)
+    monkeypatch.setattr(_streamed_rows, "MAX_SAMPLED", 300)
     monkeypatch.setattr("neighboragg._core.inputs.LEAST_OF_A_CLASS", 10)
     sampled = fit(data, search=STREAMED)
     assert len(sampled.sample_.rows) == 300
@@ -90,16 +90,16 @@ def test_learned_from_a_sample_and_searched_among_all(data, monkeypatch):
 
 def test_rows_of_fit_leave_themselves_out_in_the_sample_or_not(data, monkeypatch):
     X, _, proba = data
-    monkeypatch.setattr(_streamed_rows, "MOST_SAMPLED", 300)
+    monkeypatch.setattr(_streamed_rows, "MAX_SAMPLED", 300)
     method = fit(data, search=STREAMED)
     rows = np.arange(0, 900, 30)
-    seen = method.sample_.places(rows)
+    seen = method.sample_.positions(rows)
     in_sample = np.isin(rows, method.sample_.rows)
     assert (seen[(rows < 700) & ~in_sample] == -1).all()
     assert (method.sample_.rows[seen[in_sample]] == rows[in_sample]).all()
     n = len(method.sample_.rows)
     assert (seen[rows >= 700] == rows[rows >= 700] - 700 + n).all()
-    trust = method.predict_trust(X[rows], proba[rows], left_out=rows)
+    trust = method.predict_trust(X[rows], proba[rows], exclude=rows)
     assert (trust != method.predict_trust(X[rows], proba[rows])).any()
 
 

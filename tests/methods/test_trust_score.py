@@ -85,14 +85,14 @@ def test_rows_of_fit_leave_themselves_out(filtering):
     X, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
     method = fit(TrustScore(n_neighbors=1, filtering=filtering, alpha=0.2), X, y, 2)
     kept = method.reference_
-    found = method.predict_trust(X, even(X, 2), left_out=np.arange(30))
+    found = method.predict_trust(X, even(X, 2), exclude=np.arange(30))
     for row in range(30):
         others = kept[kept != row]
         expected = brute_force(X[others], y[others], X[row : row + 1], 2, 1)
         np.testing.assert_allclose(found[row : row + 1], expected, rtol=1e-12)
     # Rows after the training rows are validation rows, which are not neighbors.
     plain = method.predict_trust(X, even(X, 2))
-    np.testing.assert_array_equal(method.predict_trust(X, even(X, 2), left_out=np.full(30, 35)), plain)
+    np.testing.assert_array_equal(method.predict_trust(X, even(X, 2), exclude=np.full(30, 35)), plain)
 
 
 def kept_by_density(X, y, share, k):

@@ -53,7 +53,7 @@ def test_one_view_is_as_no_mapping(digits):
     np.testing.assert_array_equal(
         named.predict_trust({"top": top[TEST]}, proba[TEST]), plain.predict_trust(top[TEST], proba[TEST])
     )
-    assert plain.views_ == {"features": 32}
+    assert plain.spaces_.views == {"features": 32}
 
 
 def test_a_second_view_helps(digits, both):
@@ -94,7 +94,7 @@ def test_experts_are_named_by_their_view(digits, both):
         "20 nearest (top)", "20 nearest (top, learned metric)",
         "20 nearest (bottom)", "20 nearest (bottom, learned metric)",
     }  # fmt: skip
-    assert set(both.components_) == {"top", "bottom"}
+    assert set(both.spaces_.components) == {"top", "bottom"}
 
 
 def test_words_say_what_each_view_has_to_do_with_it(digits, both):
@@ -198,7 +198,7 @@ def test_features_by_name(cv):
         cv=cv,
         random_state=0,
     ).fit(X[:800], y[:800])
-    assert model.method_.views_ == {"all": 64, "top": 32, "main": 5}
+    assert model.method_.spaces_.views == {"all": 64, "top": 32, "main": 5}
     correct = model.predict(X[800:]) == y[800:]
     assert auroc(correct, model.score_samples(X[800:])) > 0.9
 

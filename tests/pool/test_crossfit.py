@@ -33,7 +33,7 @@ def test_no_row_is_judged_by_a_model_that_has_seen_it():
     np.testing.assert_array_equal(fitted.proba, [[1.0, 0.0]] * 6)
     assert len(fitted.models) == 3
     # New rows are judged by the mean of all copies, two of which have seen the first row.
-    np.testing.assert_allclose(fitted.ask(X[:1]), [[1 / 3, 2 / 3]])
+    np.testing.assert_allclose(fitted.predict_proba(X[:1]), [[1 / 3, 2 / 3]])
 
 
 def test_weights_go_by_the_name_that_fit_gives_them():
@@ -54,8 +54,10 @@ def test_a_model_of_one_class_has_no_opinion():
     folds = np.array([0, 0, 0, 1, 1, 1])
     fitted = cross_fit(lambda n: GaussianNB(), X.__getitem__, Y, CLASSES, fold_splits(folds))
     np.testing.assert_array_equal(fitted.proba, 0.5)
-    np.testing.assert_array_equal(fitted.ask(X[:2]), 0.5)
-    np.testing.assert_array_equal(fitted.ask(["a list", "of texts", "has no shape"]), np.full((3, 2), 0.5))
+    np.testing.assert_array_equal(fitted.predict_proba(X[:2]), 0.5)
+    np.testing.assert_array_equal(
+        fitted.predict_proba(["a list", "of texts", "has no shape"]), np.full((3, 2), 0.5)
+    )
 
 
 def test_classes_unknown_to_a_copy_get_no_probability():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neighboragg._pool.experts import DistanceScale, log_evidence, usual_counts
+from neighboragg._pool.experts import DistanceScale, usual_counts
 
 INF = np.inf
 
@@ -16,21 +16,20 @@ def test_scale_by_hand():
 
 def test_missing_neighbors_are_as_far_as_the_last_of_the_class():
     scale = DistanceScale(far=100.0, offset=0.5)
-    found = scale.evidence(np.array([[[1.0, 3.0, INF], [2.0, INF, INF]]]), [1, 3])
-    expected = log_evidence(np.array([[[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]]]), [1, 3], 0.5)
-    np.testing.assert_allclose(found, expected)
+    found = scale.logs(np.array([[[1.0, 3.0, INF], [2.0, INF, INF]]]), 3)
+    np.testing.assert_allclose(found, np.log([[[1.5, 3.5, 3.5], [2.5, 2.5, 2.5]]]))
 
 
 @pytest.mark.parametrize(("near", "expected"), [(1.0, 100.0), (80.0, 160.0)])
 def test_a_class_without_rows_is_farther_than_all_others(near, expected):
     scale = DistanceScale(far=100.0, offset=0.0)
-    found = scale.evidence(np.array([[[near], [INF]]]), [1])
-    np.testing.assert_allclose(found[0, :, 0], -np.log([near, expected]))
+    found = scale.logs(np.array([[[near], [INF]]]), 1)
+    np.testing.assert_allclose(found[0, :, 0], np.log([near, expected]))
 
 
 def test_distances_of_duplicates_and_none_at_all_stay_finite():
     for distances in (np.zeros((5, 2, 3)), np.full((5, 2, 3), INF)):
-        assert np.isfinite(DistanceScale.of(distances).evidence(distances, usual_counts(3))).all()
+        assert np.isfinite(DistanceScale.of(distances).logs(distances, 3)).all()
 
 
 def test_usual_counts():

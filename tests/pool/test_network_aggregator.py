@@ -139,7 +139,7 @@ class TestFit:
         network = NetworkAggregator(inputs=inputs, bandwidth=1.0)
         trust = clone(network).fit(evidence, codes).predict_trust(evidence)
         np.testing.assert_array_equal(clone(network).fit(changed, codes).predict_trust(changed), trust)
-        experts, contributions = network.fit(evidence, codes).contributions(evidence)
+        experts, _, _, contributions = network.fit(evidence, codes).contributions(evidence)
         silent = contributions[:, :, [expert in names for expert in experts]]
         np.testing.assert_allclose(silent, 0, atol=1e-15)
         assert trust.std(axis=0).min() > 0.01
@@ -184,9 +184,9 @@ class TestBandwidth:
 def test_contributions_add_up_to_the_log_trust(activation):
     evidence, codes = make_evidence()
     network = NetworkAggregator(activation=activation).fit(evidence, codes)
-    names, contributions = network.contributions(evidence)
-    assert names == ["classifier", "neighbors"]
-    assert contributions.shape == (len(evidence), 3, 2)
+    names, _, _, contributions = network.contributions(evidence)
+    assert names == ["classifier", "neighbors", "class balance"]
+    assert contributions.shape == (len(evidence), 3, 3)
     rest = np.log(network.predict_trust(evidence)) - contributions.sum(axis=2)
     np.testing.assert_allclose(rest - rest[:, :1], 0, atol=1e-10)
     np.testing.assert_allclose(contributions.sum(axis=1), 0, atol=1e-10)
@@ -202,7 +202,7 @@ def test_saved_and_loaded_gives_equal_bits(random_state, tmp_path):
     network.save(tmp_path / "network.nagg")
     loaded = neighboragg.load(tmp_path / "network.nagg")
     assert loaded.predict_trust(evidence).tobytes() == network.predict_trust(evidence).tobytes()
-    assert loaded.contributions(evidence)[1].tobytes() == network.contributions(evidence)[1].tobytes()
+    assert loaded.contributions(evidence).values.tobytes() == network.contributions(evidence).values.tobytes()
     assert loaded.n_iter_ == network.n_iter_
     assert loaded.random_state == (0 if random_state == 0 else None)
     assert loaded.get_params() == {**network.get_params(), "random_state": loaded.random_state}

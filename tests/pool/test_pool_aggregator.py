@@ -7,13 +7,11 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 from scipy.stats import rankdata
-from sklearn.base import clone
 
 import neighboragg
 from neighboragg._pool import weights as _pool_weights
-from neighboragg._pool.evidence import Evidence, Opinion
-from neighboragg._pool.experts import log_evidence
-from neighboragg._pool.network import NetworkAggregator
+from neighboragg._pool.evidence import Evidence
+from neighboragg._pool.experts import DistanceScale, NeighborDistances
 from neighboragg._pool.pool import PoolAggregator
 from neighboragg._pool.weights import (
     centered,
@@ -44,8 +42,8 @@ def make_evidence(n=300, n_classes=3, k=8, seed=0, informative=True, opinion=Fal
         "features": np.sort(pull * (0.5 + rng.random((n, n_classes, k))), axis=2),
         "learned metric": np.sort(3 * pull * (0.5 + rng.random((n, n_classes, k))), axis=2),
     }
-    opinions = {"forest": Opinion(rng.dirichlet(np.ones(n_classes), n), 0.01)} if opinion else {}
-    return Evidence(proba, distances, opinions), codes
+    opinions = {"forest": rng.dirichlet(np.ones(n_classes), n)} if opinion else {}
+    return Evidence(proba, distances, opinions, {"forest": 0.01}), codes
 
 
 def penalized_loss(theta, tensor, codes, penalty, weight, prior=0.0):
@@ -251,7 +249,8 @@ def test_log_likelihood():
 class TestEvidence:
     def test_log_evidence_by_hand(self):
         distances = np.array([[[1.0, 2.0, 4.0], [0.0, 0.0, 3.0]]])
-        found = log_evidence(distances, [1, 3], 0.5)
+        expert = NeighborDistances("features", (1, 3), scale=DistanceScale(10.0, 0.5))
+        found = expert.logs(Evidence(np.full((1, 2), 0.5), {"features": distances})) @ expert.means
         logs = np.log(distances[0] + 0.5)
         np.testing.assert_allclose(found[0], np.stack([-logs[:, 0], -logs.mean(axis=1)], axis=1), rtol=1e-12)
 
@@ -262,30 +261,19 @@ class TestEvidence:
         assert not evidence.opinions
 
 
-def part_of(evidence, rows):
-    return Evidence(
-        evidence.proba[rows],
-        {metric: found[rows] for metric, found in evidence.distances.items()},
-        {name: Opinion(said.proba[rows], said.floor) for name, said in evidence.opinions.items()},
-    )
-
-
-@pytest.mark.parametrize(
-    "aggregator", [PoolAggregator(), NetworkAggregator(max_iter=5)], ids=["pool", "network"]
-)
-def test_evidence_in_parts_teaches_the_same(aggregator):
+def test_evidence_in_parts_teaches_the_same():
     evidence, codes = make_evidence(opinion=True)
     evidence.distances["features"][::7, 1, -2:] = np.inf
-    whole = clone(aggregator).fit(evidence, codes).predict_trust(evidence)
+    whole = PoolAggregator().fit(evidence, codes).predict_trust(evidence)
     asked = []
 
     def parts():
         asked.append(True)
-        return (part_of(evidence, slice(start, start + 47)) for start in range(0, 300, 47))
+        return evidence.parts(47)
 
-    in_parts = clone(aggregator).fit_parts(parts, codes)
+    in_parts = PoolAggregator().fit_parts(parts, codes)
     np.testing.assert_array_equal(in_parts.predict_trust(evidence), whole)
-    assert len(asked) == (2 if isinstance(aggregator, PoolAggregator) else 1)
+    assert len(asked) == 2
 
 
 def test_weights_of_very_many_rows_are_those_of_all_at_once(monkeypatch):
@@ -346,7 +334,8 @@ def test_names_of_the_classes_do_not_matter(order, seed):
     permuted = Evidence(
         evidence.proba[:, order],
         {name: distances[:, order] for name, distances in evidence.distances.items()},
-        {name: Opinion(said.proba[:, order], said.floor) for name, said in evidence.opinions.items()},
+        {name: proba[:, order] for name, proba in evidence.opinions.items()},
+        evidence.floors,
     )
     trust = PoolAggregator().fit(evidence, codes).predict_trust(evidence)
     other = PoolAggregator().fit(permuted, np.argsort(order)[codes]).predict_trust(permuted)
@@ -387,13 +376,16 @@ class TestHoles:
     def test_trust_stays_finite(self, case):
         evidence, codes = make_evidence(opinion=True)
         evidence = Evidence(
-            evidence.proba, {m: HOLES[case](d) for m, d in evidence.distances.items()}, evidence.opinions
+            evidence.proba,
+            {m: HOLES[case](d) for m, d in evidence.distances.items()},
+            evidence.opinions,
+            evidence.floors,
         )
         pool = PoolAggregator(guard=False).fit(evidence, codes)
         trust = pool.predict_trust(evidence)
         assert np.isfinite(trust).all()
         np.testing.assert_allclose(trust.sum(axis=1), 1.0, atol=1e-12)
-        assert np.isfinite(pool.contributions(evidence)[1]).all()
+        assert np.isfinite(pool.contributions(evidence).values).all()
 
     @pytest.mark.parametrize("case", HOLES)
     def test_holes_that_only_new_rows_have(self, case):
@@ -422,10 +414,10 @@ class TestHoles:
 
     def test_floor_of_probabilities(self):
         evidence, codes = make_evidence()
-        assert PoolAggregator().fit(evidence, codes).floor_ == 0.5 * evidence.proba.min()
+        assert PoolAggregator().fit(evidence, codes).experts_[0].floor == 0.5 * evidence.proba.min()
         proba = np.full_like(evidence.proba, 1e-9)
         proba[:, 0] = 1 - 2e-9
-        assert PoolAggregator().fit(Evidence(proba, evidence.distances), codes).floor_ == 1e-6
+        assert PoolAggregator().fit(Evidence(proba, evidence.distances), codes).experts_[0].floor == 1e-6
 
     def test_one_validation_row(self):
         evidence, codes = make_evidence(1)
@@ -443,7 +435,7 @@ class TestHoles:
 class TestExperts:
     def test_names(self):
         evidence, codes = make_evidence(opinion=True)
-        assert PoolAggregator().fit(evidence, codes).expert_names_ == [
+        assert PoolAggregator().fit(evidence, codes).contributions(evidence).names == [
             "classifier",
             "1 nearest (features)",
             "2 nearest (features)",
@@ -461,16 +453,16 @@ class TestExperts:
     def test_counts(self, counts, available, used):
         evidence, codes = make_evidence(50, k=available)
         pool = PoolAggregator(neighbor_counts=counts).fit(evidence, codes)
-        assert pool.counts_ == used
-        assert len(pool.theta_) == len(pool.scale_) == len(pool.expert_names_) == 1 + 2 * len(used)
+        assert [list(expert.counts) for expert in pool.experts_[1:]] == [used, used]
+        assert len(pool.theta_) == len(pool.scale_) == 1 + 2 * len(used)
 
     def test_follows_the_definition(self):
         evidence, codes = make_evidence()
         pool = PoolAggregator(neighbor_counts=[2], guard=False).fit(
             Evidence(evidence.proba, {"features": evidence.feature_distances}), codes
         )
-        logs = np.log(evidence.feature_distances[:, :, :2] + pool.scales_["features"].offset).mean(axis=2)
-        tensor = centered(np.stack([np.log(evidence.proba + pool.floor_), -logs], axis=2))
+        logs = np.log(evidence.feature_distances[:, :, :2] + pool.experts_[1].scale.offset).mean(axis=2)
+        tensor = centered(np.stack([np.log(evidence.proba + pool.experts_[0].floor), -logs], axis=2))
         expected = pool_weights(
             tensor / pool.scale_, codes, penalty=10.0, prior=pool.prior_, nonnegative=np.array([True, False])
         )
@@ -487,33 +479,38 @@ class TestExperts:
         evidence, codes = make_evidence(600, opinion=True)
         own = codes[:, None] == np.arange(3)
         contrary = np.where(own, 0.02, 0.49)
-        opinions = {"contrary": Opinion(contrary / contrary.sum(axis=1, keepdims=True), 1e-4)}
-        pool = PoolAggregator(guard=False).fit(Evidence(evidence.proba, evidence.distances, opinions), codes)
-        assert pool.expert_names_[-1] == "contrary"
+        opinions = {"contrary": contrary / contrary.sum(axis=1, keepdims=True)}
+        pool = PoolAggregator(guard=False).fit(
+            Evidence(evidence.proba, evidence.distances, opinions, {"contrary": 1e-4}), codes
+        )
+        assert pool.experts_[-1].name == "contrary"
         assert pool.theta_[0] >= 0
         assert 0 <= pool.theta_[-1] / pool.scale_[-1] < 1e-2
 
     def test_an_opinion_that_knows_as_much_as_the_classifier_is_expected_to_count_as_much(self):
         evidence, codes = make_evidence()
-        twice = Evidence(evidence.proba, evidence.distances, {"twin": Opinion(evidence.proba, 1e-6)})
+        twice = Evidence(evidence.proba, evidence.distances, {"twin": evidence.proba}, {"twin": 1e-6})
         pool = PoolAggregator().fit(twice, codes)
         assert pool.prior_[-1] == pytest.approx(pool.prior_[0], rel=0.01)
 
     def test_contributions_add_up_to_the_log_trust(self):
         evidence, codes = make_evidence(opinion=True)
         pool = PoolAggregator().fit(evidence, codes)
-        names, contributions = pool.contributions(evidence)
-        assert names == pool.expert_names_
+        _, groups, spaces, contributions = pool.contributions(evidence)
+        assert groups == ["classifier", *["neighbors"] * 6, "second opinions"]
+        assert spaces == ["", *["features"] * 3, *["learned metric"] * 3, ""]
         assert contributions.shape == (300, 3, 8)
         rest = np.log(pool.predict_trust(evidence)) - contributions.sum(axis=2)
         np.testing.assert_allclose(rest - rest[:, :1], 0, atol=1e-9)
 
     def test_an_opinion_that_knows_is_heard(self):
         evidence, codes = make_evidence(informative=False)
-        knows = Opinion(0.8 * np.eye(3)[codes] + 0.2 / 3, 1e-4)
-        pool = PoolAggregator().fit(Evidence(evidence.proba, evidence.distances, {"oracle": knows}), codes)
+        knows = 0.8 * np.eye(3)[codes] + 0.2 / 3
+        pool = PoolAggregator().fit(
+            Evidence(evidence.proba, evidence.distances, {"oracle": knows}, {"oracle": 1e-4}), codes
+        )
         assert pool.guard_weight_ == 1.0
-        assert pool.theta_.argmax() == pool.expert_names_.index("oracle")
+        assert pool.theta_.argmax() == len(pool.theta_) - 1
 
 
 @pytest.mark.parametrize("counts", [None, (1, 3), np.array([2, 4])], ids=["none", "tuple", "array"])
@@ -523,8 +520,8 @@ def test_saved_and_loaded_gives_equal_bits(counts, tmp_path):
     pool.save(tmp_path / "pool.nagg")
     loaded = neighboragg.load(tmp_path / "pool.nagg")
     assert loaded.predict_trust(evidence).tobytes() == pool.predict_trust(evidence).tobytes()
-    assert loaded.contributions(evidence)[0] == pool.expert_names_
-    assert loaded.contributions(evidence)[1].tobytes() == pool.contributions(evidence)[1].tobytes()
+    assert loaded.contributions(evidence).names == pool.contributions(evidence).names
+    assert loaded.contributions(evidence).values.tobytes() == pool.contributions(evidence).values.tobytes()
     assert loaded.guard_weight_ == pool.guard_weight_
     assert loaded.penalty == 0.5
     assert type(loaded.neighbor_counts) is type(counts)

@@ -73,7 +73,7 @@ def fitted(tmp_path, frozen):
 
 @pytest.fixture
 def few_sampled(monkeypatch):
-    monkeypatch.setattr("neighboragg.search._streamed.MOST_SAMPLED", 200)
+    monkeypatch.setattr("neighboragg.search._streamed.MAX_SAMPLED", 200)
 
 
 def same_models(first, second):

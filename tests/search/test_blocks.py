@@ -12,7 +12,7 @@ import pytest
 import zarr
 
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.search._blocks import ChainedBlocks, LinearBlocks, as_blocks, gather, map_rows
+from neighboragg.search._blocks import count_features, count_rows, gather, open_rows, read_segments
 from neighboragg.search._streamed import StreamedNeighbors
 
 ROWS = np.random.default_rng(0).normal(size=(23, 3))
@@ -73,16 +73,16 @@ KINDS = ["array", "npy", "memmap", "hdf5", "zarr", "dask", "parquet", "folder", 
 @pytest.mark.parametrize("size", [1, 4, 100])
 @pytest.mark.parametrize("kind", [*KINDS, "chained"])
 def test_blocks_are_the_rows_in_order(kind, size, tmp_path):
-    blocks = as_blocks(make_source(kind, tmp_path, ROWS))
-    read = list(blocks.read(size))
-    assert (blocks.n_rows, blocks.n_features, len(blocks)) == (23, 3, 23)
+    segments = open_rows(make_source(kind, tmp_path, ROWS))
+    read = list(read_segments(segments, size))
+    assert (count_rows(segments), count_features(segments)) == (23, 3)
     assert max(map(len, read)) <= size
     np.testing.assert_array_equal(np.concatenate(read), ROWS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_single_precision_stays(kind, tmp_path):
-    blocks = as_blocks(make_source(kind, tmp_path, ROWS.astype(np.float32)))
+    (blocks,) = open_rows(make_source(kind, tmp_path, ROWS.astype(np.float32)))
     assert {block.dtype for block in blocks.read(9)} == {np.dtype(np.float32)}
 
 
@@ -91,33 +91,31 @@ def test_numbers_of_other_types_become_doubles(tmp_path):
         {"whole": [3, 4], "truth": [True, False], "half": pyarrow.array([0.5, 2.0], pyarrow.float32())}
     )
     pyarrow.parquet.write_table(table, tmp_path / "mixed.parquet")
-    (block,) = as_blocks(tmp_path / "mixed.parquet").read(10)
+    (block,) = read_segments(open_rows(tmp_path / "mixed.parquet"), 10)
     np.testing.assert_array_equal(block, [[3.0, 1.0, 0.5], [4.0, 0.0, 2.0]])
     assert block.dtype == np.float64
 
 
 def test_columns_are_chosen_by_name(tmp_path):
-    blocks = as_blocks(write_parquet(tmp_path / "rows.parquet", ROWS), columns=["x2", "x0"])
+    (blocks,) = open_rows(write_parquet(tmp_path / "rows.parquet", ROWS), columns=["x2", "x0"])
     np.testing.assert_array_equal(np.concatenate(list(blocks.read(10))), ROWS[:, [2, 0]])
 
 
-def test_mapped_rows_and_gathered_rows():
-    components = np.random.default_rng(1).normal(size=(3, 2))
-    mapped = LinearBlocks(as_blocks(ROWS), components)
+def test_gathered_rows():
+    segments = open_rows([ROWS[:9], ROWS[9:]])
     wanted = np.array([0, 3, 4, 22])
-    np.testing.assert_array_equal(gather(mapped, wanted, 4), map_rows(ROWS, components)[wanted])
-    np.testing.assert_allclose(map_rows(ROWS, components), ROWS @ components)
-    assert gather(mapped, np.array([], dtype=int), 4).shape == (0, 2)
+    np.testing.assert_array_equal(gather(segments, wanted, 4), ROWS[wanted])
+    assert gather(segments, np.array([], dtype=int), 4).shape == (0, 3)
 
 
 def test_sources_of_other_widths_are_refused():
     with pytest.raises(InvalidInputError, match="have 2 and 3 features"):
-        ChainedBlocks([as_blocks(ROWS), as_blocks(ROWS[:, :2])])
+        open_rows([ROWS, ROWS[:, :2]])
 
 
 def refused(source, message):
     with pytest.raises(InvalidInputError) as caught:
-        list(as_blocks(source).read(4))
+        list(read_segments(open_rows(source), 4))
     assert message in str(caught.value)
 
 
@@ -143,7 +141,7 @@ def test_refusals_say_what_and_where(tmp_path):
         pyarrow.parquet.write_table(table.select([column]), path)
         refused(path, message)
     with pytest.raises(InvalidInputError, match=r"There is no column 'z' in .*\nHint: the columns are 'v'"):
-        as_blocks(path, columns=["z"])
+        open_rows(path, columns=["z"])
 
 
 @pytest.mark.parametrize("through", [lambda path: path, pyarrow.dataset.dataset], ids=["path", "dataset"])
@@ -158,7 +156,7 @@ def test_other_rows_in_the_place_of_as_many_are_noticed(tmp_path, through):
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path):
-    blocks = as_blocks(write_parquet(tmp_path / "rows.parquet", ROWS))
+    (blocks,) = open_rows(write_parquet(tmp_path / "rows.parquet", ROWS))
     write_parquet(tmp_path / "rows.parquet", ROWS[:20])
     with pytest.raises(InvalidInputError, match="had 23 rows when it was opened and has 20 now"):
         list(blocks.read(50))

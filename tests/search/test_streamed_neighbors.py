@@ -12,7 +12,7 @@ from sklearn.base import clone
 import neighboragg
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.search import ClasswiseNeighbors, Exact, Streamed, _streamed
-from neighboragg.search._blocks import as_blocks
+from neighboragg.search._blocks import open_rows
 from neighboragg.search._streamed import StreamedNeighbors, merge_nearest
 
 
@@ -167,7 +167,7 @@ def test_values_that_are_no_numbers_are_noticed_by_the_search(small_blocks):
 def test_rows_that_are_gone_are_noticed(small_blocks):
     X, y = make_data("plain", np.random.default_rng(0))
     small_blocks(16)
-    source = as_blocks(X)
+    (source,) = open_rows(X)
     index = StreamedNeighbors().fit(source, y)
     source.array, source.n_rows = X[:90], 90
     with pytest.raises(InvalidInputError, match="fitted on 120 rows, and finds 90 of them now"):

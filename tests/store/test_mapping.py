@@ -43,7 +43,7 @@ def test_everything_large_is_mapped_and_works(tmp_path):
     again = neighboragg.load(tmp_path / "safe.nagg", mmap=True)
     np.testing.assert_array_equal(again.predict(X + 0.02), safe.predict(X + 0.02))
     assert str(again.model.explain(X[:2] + 1)) == str(model.explain(X[:2] + 1))
-    for index in again.model.method_.indexes_.values():
+    for index in again.model.method_.neighborhoods_.indexes.values():
         assert all(is_mapped(array) for array in (index._reference.rows, index._reference.table))
     assert is_mapped(again.classes_)
     assert not any(
@@ -116,7 +116,9 @@ def position_of(name, path):
     return 8 + length + json.loads(content[8 : 8 + length])[name]["data_offsets"][0]
 
 
-@pytest.mark.parametrize("name", ["method_/indexes_/features/_reference/rows", "_fitted_rows/hashes"])
+@pytest.mark.parametrize(
+    "name", ["method_/neighborhoods_/indexes/features/_reference/rows", "_fitted_rows/hashes"]
+)
 def test_damage_of_what_opening_does_not_read_is_found_by_every_question(saved, tmp_path, name):
     _, path, rows = saved
     damaged = bytearray(path.read_bytes())

@@ -52,13 +52,13 @@ def test_trust_is_that_of_its_embeddings(digits, trained):
 
 
 def test_views_are_the_layers(model, digits, trained):
-    assert model.method_.views_ == {"penultimate": 16, "conv": 100}
+    assert model.method_.spaces_.views == {"penultimate": 16, "conv": 100}
     experts = model.explain(digits[0][1100:1101]).experts
     assert "20 nearest (conv, learned metric)" in experts
     named = TrustedClassifier(TorchClassifier(trained, layers=["hidden", "conv"]))
     X, y = digits
     named.fit(X[:300], y[:300], X_val=X[300:500], y_val=y[300:500])
-    assert named.method_.views_ == {"hidden": 16, "conv": 100}
+    assert named.method_.spaces_.views == {"hidden": 16, "conv": 100}
     distances, _ = model.kneighbors(X[1100:1103], 2)
     assert distances.shape == (3, 10, 2)
 

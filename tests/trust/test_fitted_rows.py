@@ -161,6 +161,6 @@ def test_the_twin_with_the_given_label_is_left_out(rings):
     model.fit(X[:300], y[:300], X_val=X[300:], y_val=y[300:])
     proba = model.predict_proba(X[:1])
     for label in (0, 1):
-        without = model.method_.predict_trust(X[:1], proba, left_out=np.array([label]))[0, label]
+        without = model.method_.predict_trust(X[:1], proba, exclude=np.array([label]))[0, label]
         assert model.score_labels(X[:1], [label])[0] == without
         assert without != model.method_.predict_trust(X[:1], proba)[0, label]

@@ -73,8 +73,8 @@ def test_fewer_rows_than_neighbors():
 
 def test_a_row_does_not_count_as_its_own_neighbor():
     method = KNNDistance(n_neighbors=3, metric="euclidean").fit(X, Y, proba_val=P)
-    trust = method.predict_trust(X, P, left_out=np.arange(200))
+    trust = method.predict_trust(X, P, exclude=np.arange(200))
     distances = NearestNeighbors(n_neighbors=3).fit(X).kneighbors()[0][:, -1]
     np.testing.assert_allclose(trust[:, 0], 1 / (1 + distances), rtol=1e-9)
     alone = KNNDistance().fit([[0.0]], [0], proba_val=[[1.0]])
-    np.testing.assert_array_equal(alone.predict_trust([[0.0]], [[1.0]], left_out=np.array([0])), [[0.0]])
+    np.testing.assert_array_equal(alone.predict_trust([[0.0]], [[1.0]], exclude=np.array([0])), [[0.0]])

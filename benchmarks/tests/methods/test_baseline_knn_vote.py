@@ -67,7 +67,7 @@ def test_rows_of_fit_do_not_vote_for_themselves(weights, k):
     rng = np.random.default_rng(0)
     X, y, even = rng.normal(size=(12, 2)), np.arange(12) % 3, np.full((12, 3), 1 / 3)
     method = KNNVote(n_neighbors=k, weights=weights).fit(X, y, proba_val=even)
-    found = method.predict_trust(X, even, left_out=np.arange(12))
+    found = method.predict_trust(X, even, exclude=np.arange(12))
     for row in range(12):
         others = np.arange(12) != row
         alone = KNNVote(n_neighbors=k, weights=weights).fit(
@@ -76,10 +76,10 @@ def test_rows_of_fit_do_not_vote_for_themselves(weights, k):
         np.testing.assert_allclose(found[row], alone.predict_trust(X[row : row + 1], even[:1])[0], rtol=1e-12)
     # Rows after the training rows are validation rows, which do not vote.
     plain = method.predict_trust(X, even)
-    np.testing.assert_array_equal(method.predict_trust(X, even, left_out=np.full(12, 15)), plain)
+    np.testing.assert_array_equal(method.predict_trust(X, even, exclude=np.full(12, 15)), plain)
 
 
 def test_a_row_without_any_other_has_no_votes():
     method = KNNVote().fit([[0.0]], [0], proba_val=[[0.5, 0.5]], classes=[0, 1])
-    trust = method.predict_trust([[0.0]], [[0.5, 0.5]], left_out=np.array([0]))
+    trust = method.predict_trust([[0.0]], [[0.5, 0.5]], exclude=np.array([0]))
     np.testing.assert_array_equal(trust, [[0.5, 0.5]])

@@ -43,8 +43,8 @@ def test_the_rank_that_noise_asks_for(separate):
     assert method.predict_trust(X, P).tobytes() == plain.predict_trust(X, P).tobytes()
     own = np.arange(100)
     np.testing.assert_array_equal(
-        method.predict_trust(separate["X"][:100], P, left_out=own),
-        plain.predict_trust(separate["X"][:100], P, left_out=own),
+        method.predict_trust(separate["X"][:100], P, exclude=own),
+        plain.predict_trust(separate["X"][:100], P, exclude=own),
     )
 
 

@@ -1,4 +1,4 @@
-"""What models say of rows that they have not seen: out of fold, or out of bag."""
+"""Predictions of models for rows that they were not fitted on: out of fold, or out of bag."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -14,24 +14,44 @@ Split = tuple[IntArray, IntArray]
 
 
 @dataclass(frozen=True)
+class Labels:
+    """Labels as positions in the class axis, and the groups and folds that keep dependent rows apart."""
+
+    codes: IntArray
+    n_classes: int
+    groups: IntArray
+    folds: Array
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return len(np.unique(self.folds))
+
+    @property
+    def are_grouped(self) -> bool:
+        """Whether any two rows are of one group."""
+        return len(np.unique(self.groups)) < len(self.groups)
+
+
+@dataclass(frozen=True)
 class CrossFitted(Stored):
-    """What a kind of model says of rows it has not seen, and its fitted copies."""
+    """Out-of-sample probabilities of a kind of model, and its fitted copies."""
 
     proba: FloatArray
     models: tuple[tuple[Any, IntArray], ...]
 
     def without_models(self) -> "CrossFitted":
-        """What was said, when no more will be asked; models take most of the memory."""
+        """The probabilities alone, if no new rows follow; models take most of the memory."""
         return replace(self, models=())
 
-    def ask(self, X: Any) -> FloatArray:
-        """Mean probabilities that the copies give to new rows; uniform if there is no copy."""
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Mean probabilities of the copies for new rows; uniform if there is no copy."""
         n_classes = self.proba.shape[1]
         if not self.models:
             n = X.shape[0] if hasattr(X, "shape") else len(X)
             return np.full((n, n_classes), 1.0 / n_classes)
-        said = [spread_columns(model.predict_proba(X), at, n_classes) for model, at in self.models]
-        return np.mean(said, axis=0)
+        found = [spread_columns(model.predict_proba(X), at, n_classes) for model, at in self.models]
+        return np.asarray(np.mean(found, axis=0))
 
 
 def cross_fit(
@@ -44,7 +64,7 @@ def cross_fit(
     weight: FloatArray | None = None,
     weight_name: str = "sample_weight",
 ) -> CrossFitted:
-    """Fit a model on the training rows of each split, and ask it about the other rows."""
+    """Fit a model on the training rows of each split, and predict the other rows."""
     proba = np.full((len(y), len(classes)), 1.0 / len(classes))
     models = []
     for train, test in splits:
@@ -61,7 +81,7 @@ def cross_fit(
 def fit_out_of_bag(
     forest: Any, X: FloatArray, codes: IntArray, n_classes: int, *, weight: FloatArray | None = None
 ) -> CrossFitted:
-    """Fit a bagged ensemble, and ask for each row the trees that have not seen it."""
+    """Fit a bagged ensemble, and predict each row by the trees that have not seen it."""
     forest.set_params(oob_score=True)
     forest.fit(X, codes, **({} if weight is None else {"sample_weight": weight}))
     # A row in the bag of every tree has no vote: zeros or NaN, depending on the version of scikit-learn.

@@ -1,6 +1,6 @@
-"""What is known about each row."""
+"""Evidence about rows: probabilities, distances and votes, before any of it is weighted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -11,42 +11,37 @@ from neighboragg.search import StreamedRows
 
 
 @dataclass(frozen=True)
-class Opinion:
-    """Another classifier's probabilities, and the floor added before their logarithm is taken."""
-
-    proba: FloatArray
-    floor: float
-
-
-@dataclass(frozen=True)
 class Evidence:
-    """All that an aggregator may look at, for n rows and C classes."""
+    """All that an aggregator may look at, for n rows and C classes; uniform `proba` where there is no classifier."""
 
     proba: FloatArray
     distances: Mapping[str, FloatArray]
-    opinions: Mapping[str, Opinion] = field(default_factory=lambda: MappingProxyType({}))
-    leading: Sequence[str] = ()
+    """Of shape (n, C, K), by space."""
+    opinions: Mapping[str, FloatArray] = field(default_factory=lambda: MappingProxyType({}))
+    """Probabilities of other classifiers, by name."""
+    floors: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """What is added to an opinion before its logarithm is taken, where that is not left to the aggregator."""
+    votes: Mapping[str, FloatArray] = field(default_factory=lambda: MappingProxyType({}))
+    """Weight of each class among the nearest rows, of shape (n, C), by space."""
     weight: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.proba)
 
-    @classmethod
-    def joined(cls, parts: Sequence["Evidence"]) -> "Evidence":
-        """Evidence of the rows of all parts."""
-        first = parts[0]
-        if len(parts) == 1:
-            return first
-        return cls(
-            np.concatenate([part.proba for part in parts]),
-            {name: np.concatenate([part.distances[name] for part in parts]) for name in first.distances},
-            {
-                name: Opinion(np.concatenate([part.opinions[name].proba for part in parts]), opinion.floor)
-                for name, opinion in first.opinions.items()
-            },
-            first.leading,
-            np.concatenate([part.row_weights for part in parts]),
+    def part(self, rows: slice) -> "Evidence":
+        """Evidence about some of the rows."""
+        return Evidence(
+            self.proba[rows],
+            {space: distances[rows] for space, distances in self.distances.items()},
+            {name: proba[rows] for name, proba in self.opinions.items()},
+            self.floors,
+            {space: votes[rows] for space, votes in self.votes.items()},
+            None if self.weight is None else self.weight[rows],
         )
+
+    def parts(self, size: int) -> Iterator["Evidence"]:
+        """Consecutive parts of so many rows."""
+        return (self.part(slice(start, start + size)) for start in range(0, max(1, len(self)), size))
 
     @property
     def row_weights(self) -> FloatArray:

@@ -97,7 +97,7 @@ def fit_kernel_ridge(
     X: FloatArray,
     codes: IntArray,
     n_classes: int,
-    judged: IntArray,
+    scored: IntArray,
     *,
     space: LinearMap,
     n_landmarks: int,
@@ -105,13 +105,13 @@ def fit_kernel_ridge(
     power: float = 1.0,
     widths: Sequence[float] = (1.0,),
 ) -> tuple[KernelRidge, FloatArray]:
-    """Fit on all rows; return the classifier, and what it says of the `judged` rows without themselves."""
+    """Fit on all rows; return the classifier, and what it says of the `scored` rows without themselves."""
     prior = np.bincount(codes, minlength=n_classes) / len(codes)
     chosen = np.random.default_rng(seed).permutation(len(X))[:n_landmarks]
-    target = one_hot(codes[judged], prior)
+    target = one_hot(codes[scored], prior)
 
     def fitted(width: float) -> tuple[float, FloatArray, KernelRidge]:
-        """Loss of the best ridge, its answers on judged rows, and the classifier."""
+        """Loss of the best ridge, its answers on scored rows, and the classifier."""
         gram, pull = np.zeros((len(chosen), len(chosen))), np.zeros((len(chosen), n_classes))
         for rows in _blocks(X, len(chosen), n_classes):
             near = kernel(space.apply(X[rows]), landmarks, width, power)
@@ -120,7 +120,7 @@ def fit_kernel_ridge(
         among = kernel(landmarks, landmarks, width, power) + JITTER * np.eye(len(chosen))
         values, vectors = eigh(gram, among)
         values, pull = np.maximum(values, 0), vectors.T @ pull
-        basis = kernel(space.apply(X[judged]), landmarks, width, power) @ vectors
+        basis = kernel(space.apply(X[scored]), landmarks, width, power) @ vectors
         least, best, shrinkage, squares = np.inf, None, values, basis**2
         for ridge in RIDGES:
             factor = 1 / (values + ridge)
@@ -130,7 +130,7 @@ def fit_kernel_ridge(
                 least, best, shrinkage = loss, answer, factor
         if best is None:
             raise NeighborAggError(
-                f"A kernel of the width {width:.3g} has no finite answers to the {len(judged)} rows that choose its "
+                f"A kernel of the width {width:.3g} has no finite answers to the {len(scored)} rows that choose its "
                 "ridge.\nHint: scale columns of extreme values, or leave kernels out of second_opinions."
             )
         coefficients = vectors @ (pull * shrinkage[:, None])
@@ -156,11 +156,11 @@ def learn_gradient_map(X: FloatArray, codes: IntArray, n_classes: int, *, seed: 
         if X.shape[1] > MOST_COLUMNS:
             space = space.followed_by(principal_axes(space.apply(X[:GRADIENT_ROWS]), MOST_COLUMNS))
         for _ in range(GRADIENT_STEPS):
-            judged = rng.permutation(len(X))[:GRADIENT_ROWS]
+            scored = rng.permutation(len(X))[:GRADIENT_ROWS]
             model, _ = fit_kernel_ridge(
-                X, codes, n_classes, judged, space=space, n_landmarks=GRADIENT_LANDMARKS, seed=seed
+                X, codes, n_classes, scored, space=space, n_landmarks=GRADIENT_LANDMARKS, seed=seed
             )
-            space = space.followed_by(_root_of_gradients(model, space.apply(X[judged])))
+            space = space.followed_by(_root_of_gradients(model, space.apply(X[scored])))
     return space
 
 

@@ -12,8 +12,8 @@ from neighboragg._core.stats import softmax
 from neighboragg._core.threads import ONE_THREAD
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._pool.evidence import Evidence, laplacian_similarity
-from neighboragg._pool.experts import nearest_distance
-from neighboragg._pool.pool import Aggregator
+from neighboragg._pool.experts import CLASSIFIER, NEIGHBORS, nearest_distance
+from neighboragg._pool.pool import Aggregator, Contributions
 
 Activation = tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray, FloatArray], FloatArray]]
 
@@ -25,6 +25,8 @@ ACTIVATIONS: dict[str, Activation] = {
     "tanh": (np.tanh, lambda a, s: 1.0 - s**2),
 }
 INPUTS = ("both", "neighbors", "proba")
+# What the network adds to a class whatever the row: its answer to inputs that treat all classes alike.
+BALANCE = "class balance"
 
 
 def gcn_weights(n_classes: int, n_neighbors: int) -> tuple[FloatArray, FloatArray]:
@@ -88,24 +90,34 @@ class NetworkAggregator(Aggregator):
 
     def predict_trust(self, evidence: Evidence) -> FloatArray:
         """Trust in every class."""
-        return softmax(self._hidden(evidence) @ self.W_.T)
+        return softmax(self._activated(*self._inputs(evidence)) @ self.W_.T)
 
     def pre_activation(self, evidence: Evidence) -> FloatArray:
         """[W_h h ‖ W_p p] of every row, shape (n, 2 * C): with :func:`gcn_weights`, one-hop graph features."""
-        similarities, proba = self._inputs(evidence)
-        return np.hstack([similarities @ self.W_h_.T, proba @ self.W_p_.T])
+        return self._weighted(*self._inputs(evidence))
 
-    def contributions(self, evidence: Evidence) -> tuple[list[str], FloatArray]:
-        """What the neighbors and the classifier add to the log trust of every class."""
-        hidden, n_classes = self._hidden(evidence), len(self.W_)
-        parts = np.stack(
+    def contributions(self, evidence: Evidence) -> Contributions:
+        """What the neighbors and the classifier add to the log trust of every class, and what is added without them."""
+        similarities, proba = self._inputs(evidence)
+        n, n_classes = proba.shape
+        by_class = similarities.reshape(n, n_classes, -1)
+        hidden = self._activated(similarities, proba)
+        # An input is worth what it changes against the same input in favor of each class in turn.
+        level = np.mean(
             [
-                hidden[:, n_classes:] @ self.W_[:, n_classes:].T,
-                hidden[:, :n_classes] @ self.W_[:, :n_classes].T,
+                self._activated(np.roll(by_class, turn, axis=1).reshape(n, -1), np.roll(proba, turn, axis=1))
+                for turn in range(n_classes)
             ],
-            axis=2,
+            axis=0,
         )
-        return ["classifier", "neighbors"], parts - parts.mean(axis=1, keepdims=True)
+        parts = [
+            (hidden - level)[:, n_classes:] @ self.W_[:, n_classes:].T,
+            (hidden - level)[:, :n_classes] @ self.W_[:, :n_classes].T,
+            level @ self.W_.T,
+        ]
+        values = np.stack(parts, axis=2)
+        names = [CLASSIFIER, NEIGHBORS, BALANCE]
+        return Contributions(names, names, [""] * 3, values - values.mean(axis=1, keepdims=True))
 
     def _resolve_bandwidth(self, distances: FloatArray) -> float:
         if isinstance(self.bandwidth, str):
@@ -126,8 +138,11 @@ class NetworkAggregator(Aggregator):
         start = _flatten([matrix + 0.01 * rng.standard_normal(matrix.shape) for matrix in matrices])
         return [matrix.shape for matrix in matrices], start
 
-    def _hidden(self, evidence: Evidence) -> FloatArray:
-        return ACTIVATIONS[self.activation][0](self.pre_activation(evidence))
+    def _weighted(self, similarities: FloatArray, proba: FloatArray) -> FloatArray:
+        return np.hstack([similarities @ self.W_h_.T, proba @ self.W_p_.T])
+
+    def _activated(self, similarities: FloatArray, proba: FloatArray) -> FloatArray:
+        return ACTIVATIONS[self.activation][0](self._weighted(similarities, proba))
 
 
 def network_loss(

@@ -1,4 +1,4 @@
-"""Second opinions: other classifiers fitted to give out-of-sample probabilities."""
+"""Second opinions: other classifiers with out-of-sample probabilities, which join the pool."""
 
 import time
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ from neighboragg._core.progress import expect
 from neighboragg._core.threads import boosting_threads
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._pool.crossfit import cross_fit, fit_out_of_bag, spread_columns
-from neighboragg._pool.evidence import FitData, Opinion
+from neighboragg._pool.evidence import FitData
 from neighboragg._pool.kernel_ridge import KernelRidge, LinearMap, fit_kernel_ridge, learn_gradient_map
 from neighboragg._store.objects import Stored
 from neighboragg.exceptions import InvalidParameterError
@@ -32,7 +32,7 @@ class _Entry(NamedTuple):
 
 
 class RememberedOpinions:
-    """Within a block, second opinions are fitted once for the same rows, however many classifiers are judged."""
+    """Within a block, second opinions are fitted once for the same rows, however many classifiers are compared."""
 
     def __init__(self) -> None:
         self.saved_seconds = 0.0
@@ -47,7 +47,7 @@ class RememberedOpinions:
 
     @staticmethod
     def saved() -> float:
-        """CPU seconds saved so far by whichever of these is in use, 0 where none is."""
+        """CPU seconds saved so far by the one in use; 0 if none is."""
         return _in_use.get()[-1].saved_seconds if _in_use.get() else 0.0
 
     def _get(self, key: Hashable, fit: Callable[[], Any]) -> Any:
@@ -64,14 +64,14 @@ class RememberedOpinions:
 _in_use: ContextVar[tuple[RememberedOpinions, ...]] = ContextVar("remembered", default=())
 
 
-def fitted_once(name: str, estimator: Any, data: FitData, judged: IntArray, fit: Callable[[], Any]) -> Any:
-    """What `fit` gives, or gave for the same opinion on the same rows in this block."""
+def fitted_once(name: str, estimator: Any, data: FitData, pool_rows: IntArray, fit: Callable[[], Any]) -> Any:
+    """The result of `fit`, or its earlier result for the same opinion on the same rows in this block."""
     if not _in_use.get():
         return fit()
-    # The probabilities are those of the classifier that is judged, and no opinion knows of them.
+    # Probabilities are those of the classifier in question, which no opinion depends on.
     validation = None if data.shared else (data.X_val, data.codes_val)
     try:
-        digest = joblib.hash((name, estimator, data.X, data.codes, validation, data.n_classes, judged))
+        digest = joblib.hash((name, estimator, data.X, data.codes, validation, data.n_classes, pool_rows))
     except Exception:  # whatever keeps an estimator from being pickled, such as a function without a name
         return fit()
     # A class that is defined anew, as in a notebook, has the name of the old one.
@@ -80,7 +80,7 @@ def fitted_once(name: str, estimator: Any, data: FitData, judged: IntArray, fit:
 
 @dataclass(frozen=True)
 class Effort:
-    """Which second opinions are asked for, how many rows stand for all in the kernel, and neighbors of the pool."""
+    """Which second opinions are fitted, the number of landmarks of the kernel, and the neighbors of the pool."""
 
     opinions: tuple[str, ...]
     n_landmarks: int = 500
@@ -101,7 +101,7 @@ EFFORTS = {
 NAMES = EFFORTS["best"].opinions
 # Widths of the smooth kernel, in units of the median distance between landmarks, which need not be many.
 SMOOTH_WIDTHS, SMOOTH_LANDMARKS = (0.3, 0.5, 0.8), 700
-# Of its columns, what a boosted tree may split on, so that ensembles of them differ.
+# Share of the columns that a boosted tree may split on, which makes ensembles differ.
 SOME_COLUMNS = 1 / 3
 
 
@@ -116,7 +116,7 @@ class TreeSize(NamedTuple):
 # where a rare value of a column tells the class. Each class has trees of its own: with more than two, only the first
 # size is worth its cost.
 USUAL_TREE, FINE_TREE, SMALL_TREE = TreeSize(31, 20), TreeSize(31, 5), TreeSize(7, 5)
-# Parts of the judged rows, each of which is judged by a fit on all other rows.
+# Parts of the pool rows; each is predicted by a fit on all other rows.
 N_PARTS = 5
 # Votes of exactly zero are common in a forest, and a kernel may answer less than that: neither must veto a class.
 # Boosting is smooth.
@@ -126,31 +126,33 @@ LARGEST_FEATURE = 1e30
 
 
 class SecondOpinion(Protocol):
-    """Somebody else's opinion on the class of rows."""
+    """Another classifier of the same rows."""
 
     @property
     def name(self) -> str:
         """What the expert is called."""
 
-    def ask(self, X: FloatArray, left_out: IntArray | None = None) -> Opinion:
-        """Its opinion on rows; `left_out` has the position of those that are rows of fit, else -1."""
+    @property
+    def floor(self) -> float:
+        """What is added to its probabilities before their logarithm is taken."""
+
+    def predict_proba(self, X: FloatArray, exclude: IntArray | None = None) -> FloatArray:
+        """Probabilities; `exclude` has the position of a row in fit, where it was there, else -1."""
 
 
 @dataclass(frozen=True)
 class ClassifierOpinion(Stored):
-    """A fitted classifier, its name, and how its probabilities enter the pool."""
+    """A fitted classifier and its name."""
 
     name: str
     estimator: Any
     floor: float
     n_classes: int
 
-    def ask(self, X: FloatArray, left_out: IntArray | None = None) -> Opinion:
-        """Its opinion on rows; those of fit are not left out."""
-        proba = spread_columns(
-            self.estimator.predict_proba(_limited(X)), self.estimator.classes_, self.n_classes
-        )
-        return Opinion(proba, self.floor)
+    def predict_proba(self, X: FloatArray, exclude: IntArray | None = None) -> FloatArray:
+        """Probabilities; rows of fit are treated as new ones."""
+        proba = self.estimator.predict_proba(_limited(X))
+        return spread_columns(proba, self.estimator.classes_, self.n_classes)
 
 
 @dataclass(frozen=True)
@@ -161,23 +163,34 @@ class KernelOpinion(Stored):
     model: KernelRidge
     codes: IntArray
 
-    def ask(self, X: FloatArray, left_out: IntArray | None = None) -> Opinion:
-        """Its opinion on rows, each without itself."""
-        own_codes = None if left_out is None else np.where(left_out < 0, -1, self.codes[left_out])
-        return Opinion(self.model.predict_proba(X, own_codes), KERNEL_FLOOR)
+    @property
+    def floor(self) -> float:
+        """The one of all kernels."""
+        return KERNEL_FLOOR
+
+    def predict_proba(self, X: FloatArray, exclude: IntArray | None = None) -> FloatArray:
+        """Probabilities, each row without itself."""
+        codes = None if exclude is None else np.where(exclude < 0, -1, self.codes[exclude])
+        return self.model.predict_proba(X, codes)
 
 
 @dataclass(frozen=True)
 class AverageOpinion(Stored):
-    """The mean of what several classifiers say, each of rows as they are or with more columns beside them."""
+    """The mean of several classifiers, each given rows as they are or with further columns."""
 
     name: str
     members: tuple[tuple[ClassifierOpinion, FloatArray | None], ...]
 
-    def ask(self, X: FloatArray, left_out: IntArray | None = None) -> Opinion:
-        """Their opinion on rows; those of fit are not left out."""
+    @property
+    def floor(self) -> float:
+        """The same for all of its members."""
+        return self.members[0][0].floor
+
+    def predict_proba(self, X: FloatArray, exclude: IntArray | None = None) -> FloatArray:
+        """Mean probabilities; rows of fit are treated as new ones."""
         with boosting_threads(len(X), None):
-            return _mean_opinion([member.ask(_beside(X, axes), left_out) for member, axes in self.members])
+            found = [member.predict_proba(_with_axes(X, axes)) for member, axes in self.members]
+        return np.asarray(np.mean(found, axis=0))
 
 
 def resolve_opinions(
@@ -234,40 +247,44 @@ def _checked(estimator: Any, position: int) -> Any:
     return clone(estimator)
 
 
-class OwnOpinion(ABC):
-    """Settings of an opinion of ours that is learned with a map of the rows."""
+Fitted = tuple[SecondOpinion, FloatArray]
+"""A second opinion, and its probabilities for the pool rows, made without them."""
+
+
+class BuiltinOpinion(ABC):
+    """Settings of a built-in opinion that learns a map of the rows."""
 
     @abstractmethod
-    def fit(self, name: str, data: FitData, judged: IntArray) -> tuple[SecondOpinion, Opinion]:
-        """Fit on training and validation rows, the map only on those that are not judged."""
+    def fit(self, name: str, data: FitData, pool_rows: IntArray) -> Fitted:
+        """Fit on training and validation rows, the map on those only that are not pool rows."""
 
 
 @dataclass(frozen=True)
-class Kernel(OwnOpinion):
+class Kernel(BuiltinOpinion):
     """A Laplace kernel in a metric learned from its own gradients."""
 
     n_landmarks: int
     seed: int
 
-    def fit(self, name: str, data: FitData, judged: IntArray) -> tuple[KernelOpinion, Opinion]:
+    def fit(self, name: str, data: FitData, pool_rows: IntArray) -> Fitted:
         """Fit; the validation rows leave themselves out."""
-        X, codes = _not_judged(data, judged)
+        X, codes = _rows_for_maps(data, pool_rows)
         if len(np.unique(codes)) > 1:
             space = learn_gradient_map(X, codes, data.n_classes, seed=self.seed)
         else:
             space = LinearMap.scaling(data.all_rows()[0])
-        return _fit_kernel(name, data, judged, space=space, n_landmarks=self.n_landmarks, seed=self.seed)
+        return _fit_kernel(name, data, pool_rows, space=space, n_landmarks=self.n_landmarks, seed=self.seed)
 
 
 @dataclass(frozen=True)
-class SmoothKernel(OwnOpinion):
-    """A Gaussian kernel in the metric that neighbors are looked for in."""
+class SmoothKernel(BuiltinOpinion):
+    """A Gaussian kernel in the learned metric of the neighbors."""
 
     seed: int
 
-    def fit(self, name: str, data: FitData, judged: IntArray) -> tuple[KernelOpinion, Opinion]:
+    def fit(self, name: str, data: FitData, pool_rows: IntArray) -> Fitted:
         """Fit; the validation rows leave themselves out."""
-        axes = _learned_axes(data, judged, self.seed)
+        axes = _learned_axes(data, pool_rows, self.seed)
         # Rows are first brought to a common size, which the axes were not learned for.
         space = LinearMap.scaling(data.all_rows()[0])
         if axes is not None:
@@ -275,7 +292,7 @@ class SmoothKernel(OwnOpinion):
         return _fit_kernel(
             name,
             data,
-            judged,
+            pool_rows,
             space=space,
             n_landmarks=SMOOTH_LANDMARKS,
             seed=self.seed,
@@ -285,26 +302,26 @@ class SmoothKernel(OwnOpinion):
 
 
 @dataclass(frozen=True)
-class Boosting(OwnOpinion):
+class Boosting(BuiltinOpinion):
     """Boosted ensembles of trees of each size: of all columns, of some at each split, of some and the learned axes."""
 
     trees: tuple[TreeSize, ...]
     seed: int
     n_jobs: int | None
 
-    def fit(self, name: str, data: FitData, judged: IntArray) -> tuple[AverageOpinion, Opinion]:
-        """Fit each several times: what is said of a validation row was learned without it."""
-        axes = _learned_axes(data, judged, self.seed)
+    def fit(self, name: str, data: FitData, pool_rows: IntArray) -> Fitted:
+        """Fit each several times, so probabilities of a validation row come from fits without it."""
+        axes = _learned_axes(data, pool_rows, self.seed)
         members: list[tuple[ClassifierOpinion, FloatArray | None]] = []
-        said: list[Opinion] = []
+        found: list[FloatArray] = []
         with boosting_threads(len(data.X), self.n_jobs):
             for max_features, columns in ((1.0, None), (SOME_COLUMNS, None), (SOME_COLUMNS, axes)):
                 rows = _with_columns(data, columns)
                 for boosted in self._unfitted(max_features):
-                    member, opinion = _fit_out_of_fold(name, boosted, rows, judged)
+                    member, proba = _fit_out_of_fold(name, boosted, rows, pool_rows)
                     members.append((member, columns))
-                    said.append(opinion)
-        return AverageOpinion(name, tuple(members)), _mean_opinion(said)
+                    found.append(proba)
+        return AverageOpinion(name, tuple(members)), np.mean(found, axis=0)
 
     def _unfitted(self, max_features: float) -> list[HistGradientBoostingClassifier]:
         return [
@@ -315,36 +332,34 @@ class Boosting(OwnOpinion):
         ]
 
 
-def fit_second_opinion(
-    name: str, estimator: Any, data: FitData, judged: IntArray
-) -> tuple[SecondOpinion, Opinion]:
-    """Fit one classifier; return it with its out-of-sample opinion on those of the validation rows that are judged."""
-    return fitted_once(name, estimator, data, judged, lambda: _fit(name, estimator, data, judged))
+def fit_second_opinion(name: str, estimator: Any, data: FitData, pool_rows: IntArray) -> Fitted:
+    """Fit one classifier; return it with out-of-sample probabilities for the pool rows, a choice of validation rows."""
+    return fitted_once(name, estimator, data, pool_rows, lambda: _fit(name, estimator, data, pool_rows))
 
 
-def _fit(name: str, estimator: Any, data: FitData, judged: IntArray) -> tuple[SecondOpinion, Opinion]:
+def _fit(name: str, estimator: Any, data: FitData, pool_rows: IntArray) -> Fitted:
     if learns_a_map(estimator):
-        return estimator.fit(name, data, judged)
+        return estimator.fit(name, data, pool_rows)
     fit = _fit_out_of_bag if _votes_out_of_bag(estimator) else _fit_out_of_fold
-    return fit(name, estimator, data, judged)
+    return fit(name, estimator, data, pool_rows)
 
 
 def learns_a_map(estimator: Any) -> bool:
-    """Whether it learns a map of the rows, and so must not be judged on the rows it has learned it from."""
-    return isinstance(estimator, OwnOpinion)
+    """Whether it learns a map of the rows, and so must not be weighed on the rows that the map is learned from."""
+    return isinstance(estimator, BuiltinOpinion)
 
 
-def _not_judged(data: FitData, judged: IntArray) -> tuple[FloatArray, IntArray]:
-    """Training rows that are not judged, and their classes."""
+def _rows_for_maps(data: FitData, pool_rows: IntArray) -> tuple[FloatArray, IntArray]:
+    """Training rows that are not pool rows, and their classes."""
     if not data.shared:
         return data.X, data.codes
-    rows = np.setdiff1d(np.arange(len(data.X)), judged)
+    rows = np.setdiff1d(np.arange(len(data.X)), pool_rows)
     return data.X[rows], data.codes[rows]
 
 
-def _learned_axes(data: FitData, judged: IntArray, seed: int) -> FloatArray | None:
-    """The learned metric of rows that are not judged, where there is anything to learn."""
-    X, codes = _not_judged(data, judged)
+def _learned_axes(data: FitData, pool_rows: IntArray, seed: int) -> FloatArray | None:
+    """The metric learned from rows that are not pool rows; None where there is nothing to learn."""
+    X, codes = _rows_for_maps(data, pool_rows)
     if X.shape[1] < 2 or len(np.unique(codes)) < 2:
         return None
     return learn_metric(X, codes, random_state=seed)
@@ -352,38 +367,34 @@ def _learned_axes(data: FitData, judged: IntArray, seed: int) -> FloatArray | No
 
 def _with_columns(data: FitData, axes: FloatArray | None) -> FitData:
     """The same rows with more columns; still the very same array where training rows vouch for themselves."""
-    X = _beside(data.X, axes)
-    return replace(data, X=X, X_val=X if data.shared else _beside(data.X_val, axes))
+    X = _with_axes(data.X, axes)
+    return replace(data, X=X, X_val=X if data.shared else _with_axes(data.X_val, axes))
 
 
-def _beside(X: FloatArray, axes: FloatArray | None) -> FloatArray:
-    """Rows, and beside them their columns along the axes."""
+def _with_axes(X: FloatArray, axes: FloatArray | None) -> FloatArray:
+    """Rows with further columns, their coordinates along the axes."""
     return X if axes is None else np.concatenate([X, _limited(_limited(X) @ axes)], axis=1)
 
 
-def _mean_opinion(said: Sequence[Opinion]) -> Opinion:
-    return Opinion(np.mean([opinion.proba for opinion in said], axis=0), said[0].floor)
-
-
-def _fit_kernel(name: str, data: FitData, judged: IntArray, **settings: Any) -> tuple[KernelOpinion, Opinion]:
+def _fit_kernel(name: str, data: FitData, pool_rows: IntArray, **settings: Any) -> Fitted:
     X, codes = data.all_rows()
-    at = judged + len(codes) - len(data.codes_val)
-    model, proba = fit_kernel_ridge(X, codes, data.n_classes, at, **settings)
-    return KernelOpinion(name, model, codes), Opinion(proba, KERNEL_FLOOR)
+    positions = pool_rows + len(codes) - len(data.codes_val)
+    model, proba = fit_kernel_ridge(X, codes, data.n_classes, positions, **settings)
+    return KernelOpinion(name, model, codes), proba
 
 
 def _fit_out_of_fold(
-    name: str, estimator: Any, data: FitData, judged: IntArray
-) -> tuple[ClassifierOpinion, Opinion]:
+    name: str, estimator: Any, data: FitData, pool_rows: IntArray
+) -> tuple[ClassifierOpinion, FloatArray]:
     X, codes = data.all_rows()
-    at, rows = judged + len(X) - len(data.X_val), _limited(X)
-    dealt = np.random.default_rng(0).permutation(at)
+    positions, rows = pool_rows + len(X) - len(data.X_val), _limited(X)
+    dealt = np.random.default_rng(0).permutation(positions)
     parts = [dealt[start::N_PARTS] for start in range(min(N_PARTS, len(dealt)))]
     splits = ((np.setdiff1d(np.arange(len(X)), part), part) for part in parts)
     expect(len(parts))
-    said = cross_fit(lambda n: clone(estimator), rows.__getitem__, codes, np.arange(data.n_classes), splits)
-    fitted = ClassifierOpinion(name, _fitted(estimator, rows, codes), SMOOTH_FLOOR, data.n_classes)
-    return fitted, Opinion(said.proba[at], SMOOTH_FLOOR)
+    fitted = cross_fit(lambda n: clone(estimator), rows.__getitem__, codes, np.arange(data.n_classes), splits)
+    model = _fit_classes(estimator, rows, codes)
+    return ClassifierOpinion(name, model, SMOOTH_FLOOR, data.n_classes), fitted.proba[positions]
 
 
 def _votes_out_of_bag(estimator: Any) -> bool:
@@ -392,14 +403,14 @@ def _votes_out_of_bag(estimator: Any) -> bool:
 
 
 def _fit_out_of_bag(
-    name: str, estimator: Any, data: FitData, judged: IntArray
-) -> tuple[ClassifierOpinion, Opinion]:
+    name: str, estimator: Any, data: FitData, pool_rows: IntArray
+) -> tuple[ClassifierOpinion, FloatArray]:
     X, codes = data.all_rows()
     votes = fit_out_of_bag(estimator, _limited(X), codes, data.n_classes).proba[-len(data.X_val) :]
-    return ClassifierOpinion(name, estimator, VOTE_FLOOR, data.n_classes), Opinion(votes[judged], VOTE_FLOOR)
+    return ClassifierOpinion(name, estimator, VOTE_FLOOR, data.n_classes), votes[pool_rows]
 
 
-def _fitted(estimator: Any, X: FloatArray, codes: IntArray) -> Any:
+def _fit_classes(estimator: Any, X: FloatArray, codes: IntArray) -> Any:
     """The classifier fitted, or a constant one where there is a single class, which most refuse to learn."""
     if (codes == codes[0]).all():
         estimator = DummyClassifier()

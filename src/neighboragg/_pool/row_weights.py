@@ -20,22 +20,22 @@ OTHERS_PER_ROW, ENOUGH_ROWS = 4, 5000
 
 
 def sample_weights(
-    data: FitData, judged: IntArray, columns: slice, *, metric: str, n_jobs: int | None, seed: int
+    data: FitData, pool_rows: IntArray, columns: slice, *, metric: str, n_jobs: int | None, seed: int
 ) -> FloatArray:
     """How much each validation row counts, given what is known about the training rows."""
     if data.shared:
-        return np.ones(len(judged))
+        return np.ones(len(pool_rows))
     all_labels = data.codes if data.streamed is None else data.streamed.codes
     everybody = np.bincount(np.concatenate([all_labels, data.codes_val]), minlength=data.n_classes)
-    weights = share_weights(data.codes_val[judged], everybody, by_chance=CLASSES_BY_CHANCE)
+    weights = share_weights(data.codes_val[pool_rows], everybody, by_chance=CLASSES_BY_CHANCE)
     # A sample of training rows is drawn by class, and validation rows are not.
-    if len(all_labels) > len(data.codes) or len(judged) >= ENOUGH_ROWS:
+    if len(all_labels) > len(data.codes) or len(pool_rows) >= ENOUGH_ROWS:
         return weights
-    others = np.random.default_rng(seed).permutation(len(data.codes))[: OTHERS_PER_ROW * len(judged)]
+    others = np.random.default_rng(seed).permutation(len(data.codes))[: OTHERS_PER_ROW * len(pool_rows)]
     others.sort()
     levels = _agreement(
-        np.concatenate([data.X[others, columns], data.X_val[judged, columns]]),
-        np.concatenate([data.codes[others], data.codes_val[judged]]),
+        np.concatenate([data.X[others, columns], data.X_val[pool_rows, columns]]),
+        np.concatenate([data.codes[others], data.codes_val[pool_rows]]),
         ClasswiseNeighbors(N_NEIGHBORS, search=Exact(metric), n_jobs=n_jobs),
     )
     everybody = np.bincount(levels, minlength=N_LEVELS)

@@ -1,19 +1,124 @@
-"""Neighbors of labeled rows in every view and learned metric, with a row's own group left out."""
+"""Spaces: every view of the rows and its learned metric, with the neighbors of each class in all of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from neighboragg._core.progress import step
 from neighboragg._core.stats import by_appearance
-from neighboragg._core.types import Array, BoolArray, FloatArray, IntArray
-from neighboragg._core.views import LEARNED, learned, split_views
-from neighboragg._pool.crossfit import fold_splits
+from neighboragg._core.types import BoolArray, FloatArray, IntArray
+from neighboragg._core.views import LEARNED, columns_of, learned, view_of
+from neighboragg._pool.crossfit import Labels, fold_splits
+from neighboragg._pool.evidence import FitData
 from neighboragg._store.objects import Stored
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.search import ClasswiseNeighbors, learn_metric, map_rows
+from neighboragg.search import (
+    ClasswiseNeighbors,
+    Streamed,
+    StreamedNeighbors,
+    index_for,
+    learn_metric,
+    map_rows,
+)
+
+
+@dataclass(frozen=True)
+class Neighbors(Stored):
+    """Distances and ids of the nearest rows of each class in one space, each of shape (n, C, K)."""
+
+    distances: FloatArray
+    ids: IntArray
+
+    def nearest(self, n_neighbors: int) -> BoolArray:
+        """Which of them are the nearest of all."""
+        return nearest_overall(self.distances, self.ids, n_neighbors)
+
+
+@dataclass(frozen=True)
+class Spaces(Stored):
+    """The views of vectors by the number of their columns, and the components of the learned metrics."""
+
+    views: dict[str, int]
+    components: dict[str, FloatArray] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Each view, followed by its learned metric where there is one."""
+        return [
+            name
+            for view in self.views
+            for name in (view, *([learned(view)] if view in self.components else []))
+        ]
+
+    @property
+    def first(self) -> str:
+        """The view whose neighbors are shown."""
+        return next(iter(self.views))
+
+    def map(self, name: str, X: FloatArray) -> FloatArray:
+        """Rows in a space."""
+        view = name if name in self.views else view_of(name)
+        rows = X if len(self.views) == 1 else np.ascontiguousarray(X[:, columns_of(self.views)[view]])
+        return rows if name == view else map_rows(rows, self.components[view])
+
+
+@dataclass(frozen=True)
+class Neighborhoods(Stored):
+    """Reference rows indexed in every space."""
+
+    spaces: Spaces
+    indexes: dict[str, ClasswiseNeighbors | StreamedNeighbors]
+    n_rows: int
+
+    @classmethod
+    def of(
+        cls, spaces: Spaces, data: FitData, *, with_validation: bool, search: Any, **settings: Any
+    ) -> "Neighborhoods":
+        """Index training rows, followed by validation rows if asked for and if they are others."""
+        streamed = data.streamed
+        parts: tuple[Any, ...] = (data.X,) if streamed is None else streamed.segments
+        codes = data.codes if streamed is None else streamed.codes
+        if with_validation and not data.shared:
+            parts, codes = (*parts, data.X_val), np.concatenate([codes, data.codes_val])
+        rows: Any = parts if streamed is not None else parts[0] if len(parts) == 1 else np.concatenate(parts)
+        indexes = {}
+        for name in spaces.names:
+            metric = search.metric if name in spaces.views else "euclidean"
+            index = index_for(search, metric=metric, **settings)
+            given: dict[str, Any] = {"classes": np.arange(data.n_classes)}
+            if isinstance(search, Streamed):
+                components = None if name in spaces.views else spaces.components[view_of(name)]
+                indexes[name] = index.fit(rows, codes, components=components, **given)
+            else:
+                indexes[name] = index.fit(spaces.map(name, rows), codes, **given)
+        return cls(spaces, indexes, len(codes))
+
+    @property
+    def distances_per_row(self) -> int:
+        """Distances that a search finds for each row and class."""
+        return sum(index.n_neighbors for index in self.indexes.values())
+
+    def find(self, X: FloatArray, exclude: IntArray | None = None) -> dict[str, Neighbors]:
+        """The nearest rows of each class in every space; `exclude` has the id of each row among these, or -1."""
+        return {
+            name: Neighbors(*index.kneighbors(self.spaces.map(name, X), exclude=exclude))
+            for name, index in self.indexes.items()
+        }
+
+    def find_in(
+        self, name: str, X: FloatArray, n_neighbors: int | None = None
+    ) -> tuple[FloatArray, IntArray]:
+        """The nearest rows of each class in one space."""
+        return self.indexes[name].kneighbors(self.spaces.map(name, X), n_neighbors)
+
+    def ids(self, positions: IntArray | None) -> IntArray | None:
+        """Ids of rows of fit, given by position; None if none of them is indexed."""
+        if positions is None or (positions < 0).all():
+            return None
+        return np.where(positions < self.n_rows, positions, -1)
+
 
 # Up to this size a group is skipped among some more neighbors; a larger one is left out of an index of its own.
 SMALL_GROUP = 32
@@ -23,32 +128,23 @@ class UngroupedNeighbors(Stored):
     """The kept rows by class, searched so that no row finds one of its own group."""
 
     def __init__(
-        self,
-        X: FloatArray,
-        codes: IntArray,
-        groups: IntArray,
-        keep: BoolArray,
-        *,
-        n_classes: int,
-        n_neighbors: int,
-        n_jobs: int | None,
+        self, X: FloatArray, labels: Labels, keep: BoolArray, *, n_neighbors: int, n_jobs: int | None
     ) -> None:
-        scarce = np.bincount(codes[keep], minlength=n_classes) < 2
-        self.X, self.codes, self.groups = X, codes, groups
-        self.kept = np.flatnonzero(keep | scarce[codes])
-        self.n_classes, self.n_neighbors, self.n_jobs = n_classes, n_neighbors, n_jobs
+        self.X, self.codes, self.groups = X, labels.codes, labels.groups
+        self.kept = np.flatnonzero(with_scarce_classes(keep, labels))
+        self.n_classes, self.n_neighbors, self.n_jobs = labels.n_classes, n_neighbors, n_jobs
         self.index = self._index(self.kept)
 
-    def of_new_rows(self, X: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Distances and row numbers, each (m, C, K), for rows that belong to no group."""
+    def of_new_rows(self, X: FloatArray) -> Neighbors:
+        """The nearest of rows that belong to no group."""
         distances, found = self.index.kneighbors(X)
-        return distances, np.where(found < 0, -1, self.kept[found])
+        return Neighbors(distances, np.where(found < 0, -1, self.kept[found]))
 
-    def of_own_rows(self) -> tuple[FloatArray, IntArray]:
-        """Distances and row numbers, each (n, C, K), for all n rows; (inf, -1) where there are fewer."""
+    def of_own_rows(self) -> Neighbors:
+        """The nearest of each row; (inf, -1) where there are fewer."""
         sizes = np.bincount(self.groups)[self.groups]
         if (sizes == 1).all():
-            return self._skipping_groups(np.arange(len(self.X)), 0)
+            return Neighbors(*self._skipping_groups(np.arange(len(self.X)), 0))
         shape = (len(self.X), self.n_classes, self.n_neighbors)
         distances, rows = np.full(shape, np.inf), np.full(shape, -1, dtype=np.int64)
         for chosen, spare in (
@@ -66,18 +162,18 @@ class UngroupedNeighbors(Stored):
             if len(others):
                 distances[chosen], found = self._index(others).kneighbors(self.X[chosen])
                 rows[chosen] = np.where(found < 0, -1, others[found])
-        return distances, rows
+        return Neighbors(distances, rows)
 
     def _index(self, rows: IntArray) -> ClasswiseNeighbors:
         index = ClasswiseNeighbors(self.n_neighbors, n_jobs=self.n_jobs)
         return index.fit(self.X[rows], self.codes[rows], classes=np.arange(self.n_classes))
 
     def _skipping_groups(self, chosen: IntArray, spare: int) -> tuple[FloatArray, IntArray]:
-        """Neighbors of rows whose groups hold at most `spare` others."""
-        own = np.full(len(self.X), -1)
-        own[self.kept] = np.arange(len(self.kept))
+        """Neighbors of rows whose groups have at most `spare` other rows."""
+        ids = np.full(len(self.X), -1)
+        ids[self.kept] = np.arange(len(self.kept))
         distances, found = self.index.kneighbors(
-            self.X[chosen], self.n_neighbors + spare, exclude=own[chosen]
+            self.X[chosen], self.n_neighbors + spare, exclude=ids[chosen]
         )
         rows = np.where(found < 0, -1, self.kept[found])
         if spare:
@@ -103,6 +199,12 @@ def nearest_overall(distances: FloatArray, rows: IntArray, n_neighbors: int) -> 
     return nearest.reshape(distances.shape)
 
 
+def with_scarce_classes(keep: BoolArray, labels: Labels) -> BoolArray:
+    """The rows to keep, and all rows of classes that would keep fewer than two."""
+    scarce = np.bincount(labels.codes[keep], minlength=labels.n_classes) < 2
+    return np.asarray(keep | scarce[labels.codes])
+
+
 # A map is learned for each fold and pass: a rough one, by fewer and longer steps, finds as many wrong labels.
 N_STEPS, LEARNING_RATE = 40, 0.06
 
@@ -113,80 +215,64 @@ class LearnedNeighbors(Stored):
     def __init__(
         self,
         X: FloatArray,
-        codes: IntArray,
-        folds: Array,
+        labels: Labels,
         keep: BoolArray,
         *,
-        n_classes: int,
-        n_neighbors: int,
         seed: int,
+        n_neighbors: int,
         n_jobs: int | None,
     ) -> None:
-        scarce = np.bincount(codes[keep], minlength=n_classes) < 2
-        kept = keep | scarce[codes]
+        codes, n_classes = labels.codes, labels.n_classes
+        kept = with_scarce_classes(keep, labels)
         shape = (len(X), n_classes, n_neighbors)
         self.distances, self.rows = np.full(shape, np.inf), np.full(shape, -1, dtype=np.int64)
         self.map: FloatArray | None = None
-        labels = by_appearance(codes)
-        for others, fold in fold_splits(folds):
+        renumbered = by_appearance(codes)
+        for others, fold in fold_splits(labels.folds):
             train = others[kept[others]]
             if len(np.unique(codes[train])) < 2:
                 continue  # nothing to tell apart
-            learned = learn_metric(
-                X[train], labels[train], n_steps=N_STEPS, learning_rate=LEARNING_RATE, random_state=seed
+            components = learn_metric(
+                X[train], renumbered[train], n_steps=N_STEPS, learning_rate=LEARNING_RATE, random_state=seed
             )
             index = ClasswiseNeighbors(n_neighbors, n_jobs=n_jobs)
-            index.fit(map_rows(X[train], learned), codes[train], classes=np.arange(n_classes))
-            self.distances[fold], found = index.kneighbors(map_rows(X[fold], learned))
+            index.fit(map_rows(X[train], components), codes[train], classes=np.arange(n_classes))
+            self.distances[fold], found = index.kneighbors(map_rows(X[fold], components))
             self.rows[fold] = np.where(found < 0, -1, train[found])
             if self.map is None:
-                self.map, self.index, self.train = learned, index, train
+                self.map, self.index, self.train = components, index, train
 
-    def of_own_rows(self) -> tuple[FloatArray, IntArray]:
-        """Distances and row numbers, each (n, C, K), for all n rows; (inf, -1) where there are fewer."""
-        return self.distances, self.rows
+    def of_own_rows(self) -> Neighbors:
+        """The nearest of each row; (inf, -1) where there are fewer."""
+        return Neighbors(self.distances, self.rows)
 
-    def of_new_rows(self, X: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Distances and row numbers, each (m, C, K)."""
+    def of_new_rows(self, X: FloatArray) -> Neighbors:
+        """The nearest of new rows, in the map of the first fold."""
         if self.map is None:
             shape = (len(X), *self.rows.shape[1:])
-            return np.full(shape, np.inf), np.full(shape, -1, dtype=np.int64)
+            return Neighbors(np.full(shape, np.inf), np.full(shape, -1, dtype=np.int64))
         distances, found = self.index.kneighbors(map_rows(X, self.map))
-        return distances, np.where(found < 0, -1, self.train[found])
+        return Neighbors(distances, np.where(found < 0, -1, self.train[found]))
 
     def _saved_state(self) -> dict[str, object]:
-        # What was found for the rows of fit has been used; new rows need their number alone.
+        # Neighbors of the rows of fit are no longer needed; new rows need only their number per class.
         return vars(self) | {"distances": self.distances[:0], "rows": self.rows[:0]}
 
 
-@dataclass(frozen=True)
-class Near(Stored):
-    """Distances and row numbers of the nearest rows of each class in one view, each of shape (n, C, K)."""
-
-    distances: FloatArray
-    rows: IntArray
-
-    def nearest(self, n_neighbors: int) -> BoolArray:
-        """Which of them are the nearest of all."""
-        return nearest_overall(self.distances, self.rows, n_neighbors)
-
-
-class ViewNeighbors(Stored):
+class LabelNeighborhoods(Stored):
     """The kept rows by class in each view, searched so that no row finds one of its own group."""
 
     def __init__(
         self,
         X: FloatArray,
         views: Mapping[str, int],
-        codes: IntArray,
-        groups: IntArray,
+        labels: Labels,
         keep: BoolArray,
         *,
-        n_classes: int,
         n_neighbors: int,
+        learned_metric: bool,
         seed: int,
         n_jobs: int | None,
-        folds: Array | None,
     ) -> None:
         for view in views:
             if view.endswith(LEARNED):
@@ -194,45 +280,38 @@ class ViewNeighbors(Stored):
                     f"A view cannot be called {view!r}, as the learned metric of another could be.\n"
                     "Hint: give it another name."
                 )
-        self.widths = dict(views)
-        parts = self._parts(X)
-        size: dict[str, Any] = {"n_classes": n_classes, "n_neighbors": n_neighbors, "n_jobs": n_jobs}
-        self.by_view = {
-            view: UngroupedNeighbors(part, codes, groups, keep, **size) for view, part in parts.items()
+        self.spaces = Spaces(dict(views))
+        size: dict[str, Any] = {"n_neighbors": n_neighbors, "n_jobs": n_jobs}
+        parts = {view: self.spaces.map(view, X) for view in views}
+        self.by_space: dict[str, UngroupedNeighbors | LearnedNeighbors] = {
+            view: UngroupedNeighbors(part, labels, keep, **size) for view, part in parts.items()
         }
-        self.learned: dict[str, LearnedNeighbors] = {}
-        if folds is not None:
-            self.learned = {
-                view: LearnedNeighbors(part, codes, folds, keep, seed=seed, **size)
+        if learned_metric:
+            self.by_space |= {
+                learned(view): LearnedNeighbors(part, labels, keep, seed=seed, **size)
                 for view, part in parts.items()
             }
 
-    def of_own_rows(self) -> dict[str, Near]:
-        """The nearest of each row in each view; (inf, -1) where there are fewer."""
+    def of_own_rows(self) -> dict[str, Neighbors]:
+        """The nearest of each row in each space; (inf, -1) where there are fewer."""
         found = {}
-        for view, neighbors in self.by_view.items():
-            found[view] = Near(*neighbors.of_own_rows())
-            step()
-        return found | {
-            learned(view): Near(*neighbors.of_own_rows()) for view, neighbors in self.learned.items()
-        }
+        for name, neighbors in self.by_space.items():
+            found[name] = neighbors.of_own_rows()
+            if name in self.spaces.views:
+                step()
+        return found
 
-    def of_new_rows(self, X: FloatArray) -> dict[str, Near]:
+    def of_new_rows(self, X: FloatArray) -> dict[str, Neighbors]:
         """The nearest of rows that belong to no group."""
-        parts = self._parts(X)
-        found = {view: Near(*self.by_view[view].of_new_rows(part)) for view, part in parts.items()}
-        return found | {
-            learned(view): Near(*neighbors.of_new_rows(parts[view]))
-            for view, neighbors in self.learned.items()
+        parts = {view: self.spaces.map(view, X) for view in self.spaces.views}
+        return {
+            name: neighbors.of_new_rows(parts[name if name in parts else view_of(name)])
+            for name, neighbors in self.by_space.items()
         }
 
     @property
     def vectors(self) -> FloatArray:
         """All views side by side, as they were passed."""
-        parts = [neighbors.X for neighbors in self.by_view.values()]
+        found = [self.by_space[view] for view in self.spaces.views]
+        parts = [neighbors.X for neighbors in found if isinstance(neighbors, UngroupedNeighbors)]
         return parts[0] if len(parts) == 1 else np.hstack(parts)
-
-    def _parts(self, X: FloatArray) -> dict[str, FloatArray]:
-        if len(self.widths) == 1:
-            return dict.fromkeys(self.widths, X)
-        return {view: np.ascontiguousarray(part) for view, part in split_views(X, self.widths).items()}

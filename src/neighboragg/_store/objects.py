@@ -41,7 +41,12 @@ from neighboragg.exceptions import FileFormatError, InvalidParameterError, Neigh
 #: Every class that a file may name, by the module that defines it; a module is imported when a file names its class.
 MODULES: dict[str, tuple[str, ...]] = {
     "neighboragg._pool.crossfit": ("CrossFitted",),
-    "neighboragg._pool.experts": ("DistanceScale",),
+    "neighboragg._pool.experts": (
+        "DistanceScale",
+        "NeighborDistances",
+        "Probabilities",
+        "Votes",
+    ),
     "neighboragg._pool.kernel_ridge": (
         "KernelRidge",
         "LinearMap",
@@ -54,10 +59,12 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "neighboragg._pool.pool": ("PoolAggregator",),
     "neighboragg._pool.spaces": (
+        "LabelNeighborhoods",
         "LearnedNeighbors",
-        "Near",
+        "Neighborhoods",
+        "Neighbors",
+        "Spaces",
         "UngroupedNeighbors",
-        "ViewNeighbors",
     ),
     "neighboragg.features._columns": ("TextVectors",),
     "neighboragg.features._encode": ("ImageFeatures",),
@@ -70,9 +77,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "neighboragg.labels._detector": ("MislabelDetector",),
     "neighboragg.labels._label_trust": (
         "LabelTrust",
-        "Pass",
+        "Scaling",
+        "TrustPass",
     ),
-    "neighboragg.labels._models": ("Scaling",),
     "neighboragg.labels._noise": ("LabelNoise",),
     "neighboragg.labels._noise_model": ("NoiseModel",),
     "neighboragg.labels._result": ("MislabelResult",),
@@ -99,11 +106,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "neighboragg.promises._selective": ("SelectiveClassifier",),
     "neighboragg.promises._thresholds": ("SelectiveThreshold",),
     "neighboragg.search._approximate": ("Approximation",),
-    "neighboragg.search._blocks": (
-        "ArrayBlocks",
-        "ChainedBlocks",
-        "LinearBlocks",
-    ),
+    "neighboragg.search._blocks": ("ArrayBlocks",),
     "neighboragg.search._index": (
         "Approximate",
         "Exact",

@@ -22,7 +22,7 @@ from neighboragg._core.progress import LOGGER, Listener, announce, expect, telli
 from neighboragg._core.stats import best_other_class, by_appearance
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._core.views import FEATURES
-from neighboragg._pool.crossfit import CrossFitted, cross_fit, deal_folds, fold_splits
+from neighboragg._pool.crossfit import CrossFitted, Labels, cross_fit, deal_folds, fold_splits
 from neighboragg._store.objects import Savable
 from neighboragg.exceptions import InvalidInputError, TrustWarning
 from neighboragg.features import Vectorizer
@@ -42,9 +42,8 @@ from neighboragg.labels._groups import (
     width,
     without_code,
 )
-from neighboragg.labels._label_trust import LabeledRows, fit_label_trust
-from neighboragg.labels._noise import find_label_noise
-from neighboragg.labels._reliability import RELIABILITIES, reliability_scores
+from neighboragg.labels._label_trust import BuiltinModels, fit_label_trust
+from neighboragg.labels._noise import RELIABILITIES, find_label_noise, reliability_scores
 from neighboragg.labels._result import MislabelResult, build_result
 from neighboragg.labels._rules import FlagRule, JudgedLabels, Nothing, as_rule
 
@@ -266,47 +265,35 @@ class MislabelDetector(Savable, BaseEstimator):
         grouped = self._group_rows(vectors, codes, groups)
         folds = deal_folds(by_appearance(codes), by_appearance(grouped.groups), N_FOLDS, rng)
         self.classifier_ = None if self.estimator is None else self._cross_validate(rows, codes, folds)
-        said = None if self.classifier_ is None else self.classifier_.proba
+        given = None if self.classifier_ is None else self.classifier_.proba
         if proba is not None:
-            said = check_proba(proba, "proba", owner, n_classes=n_classes, n_rows=n)
+            given = check_proba(proba, "proba", owner, n_classes=n_classes, n_rows=n)
         self._needs_proba = proba is not None
-        data = LabeledRows(
+        seed = int(rng.randint(2**31 - 1))
+        self._label_trust = fit_label_trust(
             vectors,
             self._vectorizer.views or {FEATURES: vectors.shape[1]},
-            terms,
-            codes,
-            n_classes,
-            said,
-            grouped.groups,
-            folds,
+            Labels(codes, n_classes, grouped.groups, folds),
+            BuiltinModels(self.effort, terms, keep_models, seed, self.n_jobs),
+            proba=given,
             n_neighbors=N_NEIGHBORS,
-            models=self.effort != "fast",
-            boosting=self.effort == "best",
             learned_metric=n <= MAX_ROWS_FOR_METRIC,
-            keep_models=keep_models,
-            seed=int(rng.randint(2**31 - 1)),
-            n_jobs=self.n_jobs,
+            n_passes=N_PASSES,
+            report=LOGGER.info,
         )
-        self._label_trust = fit_label_trust(data, N_PASSES, LOGGER.info)
+        fitted = self._label_trust
         if proba is not None:
-            models = self._label_trust.passes[0].models.values()
-            others = [*self._label_trust.votes.values(), *(model.proba for model in models)]
-            warn_if_in_sample(said, others, codes, owner)
+            models = [model.proba for model in fitted.passes[0].models.values()]
+            warn_if_in_sample(given, [*fitted.votes.values(), *models], codes, owner)
         self._check_predictive(codes)
-        trust, first = self._label_trust.trust, self._label_trust.first
-        found = find_label_noise(trust, first, codes, self._label_trust.has_kin)
+        found = find_label_noise(fitted.trust, fitted.first, codes, fitted.is_clustered)
         self._noise = found.noise
-        scores = self._scores(trust, first, codes, said)
+        scores = self._scores(fitted.trust, fitted.first, codes, given)
         self._verified_scores = scores[is_verified]
-        judged = JudgedLabels(scores, trust, codes, is_verified, found)
+        labels = JudgedLabels(scores, fitted.trust, codes, is_verified, found)
+        flags = self._rule.flag(labels)
         self.result_ = build_result(
-            data,
-            self._label_trust,
-            self.classes_,
-            judged,
-            self._rule.flag(judged),
-            rule=self._rule.name,
-            notes=grouped.notes,
+            fitted, self.classes_, labels, flags, proba=given, rule=self._rule.name, notes=grouped.notes
         )
         LOGGER.info(f"{self.result_.n_flagged} of {n} labels flagged")
         return self.result_
@@ -373,10 +360,10 @@ class MislabelDetector(Savable, BaseEstimator):
         labels = check_labels(y, "y", owner)
         check_same_length(vectors, "X", labels, "y", owner)
         codes = encode_labels(labels, self.classes_, "y", owner)
-        said = self._proba_of_new(rows, proba, len(vectors))
+        given = self._proba_of_new(rows, proba, len(vectors))
         warn_if_known(vectors, self._label_trust.passes[0].neighbors.vectors, owner)
-        trust, first = self._label_trust.trust_of(vectors, said, terms)
-        scores = self._scores(trust, first, codes, said)
+        trust, first = self._label_trust.trust_of(vectors, given, terms)
+        scores = self._scores(trust, first, codes, given)
         mask = self._rule.flag_new(scores, self.result_.threshold, self._verified_scores)
         return new_labels(self.classes_, codes, trust, scores, mask)
 
@@ -438,24 +425,24 @@ class MislabelDetector(Savable, BaseEstimator):
                 "Hint: pass probabilities of the same classifier to fit and for new rows, or to neither."
             )
         if self.classifier_ is not None:
-            return self.classifier_.ask(rows)
+            return self.classifier_.predict_proba(rows)
         if proba is None:
             return None
         return check_proba(proba, "proba", owner, n_classes=len(self.classes_), n_rows=n)
 
     def _scores(
-        self, trust: FloatArray, first: FloatArray, codes: IntArray, said: FloatArray | None
+        self, trust: FloatArray, first: FloatArray, codes: IntArray, proba: FloatArray | None
     ) -> FloatArray:
         if self.reliability == ODDS:
             return self._noise.log_odds(trust, first, codes)
-        predicted = None if said is None else said.argmax(axis=1)
+        predicted = None if proba is None else proba.argmax(axis=1)
         return reliability_scores(trust, codes, self.reliability, predicted)
 
     def _check_predictive(self, codes: IntArray) -> None:
         """Warn unless labels are predicted better than by class frequencies; most rules then flag nothing."""
         fitted = self._label_trust
         first = fitted.passes[0]
-        near = next(iter(fitted.near.values()))
+        near = next(iter(fitted.neighbors.values()))
         comparable = np.isfinite(near.distances[np.arange(len(codes)), codes, 0])
         found = measure_predictiveness(first.trust, codes, comparable, int((first.slopes != 0).sum()))
         if found.is_shown:

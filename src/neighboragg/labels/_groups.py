@@ -22,7 +22,7 @@ MANY_DUPLICATES = 0.05
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Group of each row, what to know about it, and whether duplicates tie most rows together."""
+    """Group of each row, notes about them, and whether duplicates tie most rows together."""
 
     groups: IntArray
     notes: tuple[str, ...]
@@ -69,7 +69,7 @@ def mostly_known(X: FloatArray, fitted: FloatArray) -> bool:
 
 def _as_bytes(X: FloatArray) -> Array:
     """Each row as one value to compare."""
-    # Adding zero turns -0.0 into 0.0, so that equal numbers are equal bytes.
+    # Adding zero turns -0.0 into 0.0, so equal numbers are equal bytes.
     rows = np.ascontiguousarray(X + 0.0)
     return rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
 
@@ -83,7 +83,7 @@ def merge_groups(first: IntArray, second: IntArray) -> IntArray:
 
 
 def _notes(copies: IntArray, codes: IntArray, joined: IntArray | None) -> tuple[str, ...]:
-    """What to know about identical rows; `joined` if they do not vouch for each other."""
+    """Notes about identical rows; `joined` if they do not vouch for each other."""
     notes = []
     n, n_identical = len(copies), int((np.bincount(copies)[copies] > 1).sum())
     if n_identical >= MANY_DUPLICATES * n:
@@ -101,15 +101,15 @@ def _notes(copies: IntArray, codes: IntArray, joined: IntArray | None) -> tuple[
     return tuple(notes)
 
 
-# An honest classifier may be that many times better than our own models; a memory of the labels is better still.
+# A classifier may be this many times better than the built-in models; one that has memorized labels is better still.
 PLAUSIBLE_RATIO = 5
-LEAST_AGREEMENT = 0.995
+MIN_AGREEMENT = 0.995
 SIGNIFICANCE = 1e-3
 
 
 def looks_in_sample(agreeing: int, own_agreeing: int, n: int) -> bool:
     """Whether probabilities agree with the given labels as only a model that has seen the labels can."""
-    if agreeing < LEAST_AGREEMENT * n:
+    if agreeing < MIN_AGREEMENT * n:
         return False
     rate = (n - own_agreeing) / n / PLAUSIBLE_RATIO
     return bool(binom.cdf(n - agreeing, n, rate) < SIGNIFICANCE)
@@ -121,7 +121,7 @@ def warn_if_in_sample(
     """Warn if given probabilities agree with the labels as only a model that has seen them can."""
     if proba is None:
         return
-    agreeing, *counts = (int((said.argmax(axis=1) == codes).sum()) for said in (proba, *others))
+    agreeing, *counts = (int((found.argmax(axis=1) == codes).sum()) for found in (proba, *others))
     if looks_in_sample(agreeing, max(counts), len(codes)):
         warnings.warn(
             f"proba passed to {owner} agrees with y in {agreeing} of {len(codes)} rows, while the best opinion of "
@@ -138,7 +138,7 @@ WEAK_SIGNIFICANCE = 0.1
 
 @dataclass(frozen=True)
 class Predictiveness:
-    """How well labels are predicted out of sample, beside what the most frequent class alone would do."""
+    """How well labels are predicted out of sample, compared with always predicting the most frequent class."""
 
     agreeing: int
     majority: int
@@ -160,12 +160,12 @@ def measure_predictiveness(
     if n < 2:
         return Predictiveness(0, n, n, 1.0)
     counts = np.bincount(labels, minlength=trust.shape[1])
-    own = given[np.arange(n), labels]
-    gain = np.log(np.maximum(own, 1e-12)) - np.log(counts[labels] / n)
+    trusted = given[np.arange(n), labels]
+    gain = np.log(np.maximum(trusted, 1e-12)) - np.log(counts[labels] / n)
     by_likelihood = norm.sf((gain.sum() - n_weights) / (np.sqrt(n) * gain.std(ddof=1) + 1e-9))
     others = given.copy()
     others[np.arange(n), labels] = -1.0
-    right, frequent = own > others.max(axis=1), labels == counts.argmax()
+    right, frequent = trusted > others.max(axis=1), labels == counts.argmax()
     gained, lost = int((right & ~frequent).sum()), int((~right & frequent).sum())
     by_sign = binom.sf(gained - 1, gained + lost, 0.5)
     return Predictiveness(

@@ -1,4 +1,4 @@
-"""How many labels are wrong, and the probability that each one is."""
+"""From trust vectors to scores of labels, the probability that each is wrong, and how many are."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,12 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, logsumexp
 
-from neighboragg._core.checks import check_proba, check_same_length
+from neighboragg._core.checks import check_choice, check_proba, check_same_length
 from neighboragg._core.stats import best_other_class, softmax
 from neighboragg._core.types import ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._store.objects import Stored
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.labels._noise_model import MOST_ROWS, NoiseModel, fit_noise_model
+from neighboragg.labels._noise_model import MAX_ROWS, NoiseModel, fit_noise_model
 from neighboragg.promises import clopper_pearson
 
 # A mean of equal values may round to above them, and then no row of the class would be confident.
@@ -62,6 +62,41 @@ def check_trust(values: ArrayLike, y_codes: ArrayLike, name: str, owner: str) ->
     return matrix, codes.astype(np.intp)
 
 
+RELIABILITIES = ("difference", "margin", "paper", "trust")
+
+
+def label_reliability(
+    trust: ArrayLike, y_codes: ArrayLike, *, kind: str = "margin", predicted: ArrayLike | None = None
+) -> FloatArray:
+    """Score every given label from its trust vector; low is suspicious."""
+    owner = "label_reliability"
+    check_choice(kind, "kind", owner, choices=RELIABILITIES)
+    values, codes = check_trust(trust, y_codes, "trust", owner)
+    if values.shape[1] < 2:
+        raise InvalidInputError(
+            f"trust passed to {owner} has 1 column; a label can be doubted only if there are two classes or more."
+        )
+    labels = None if predicted is None else check_trust(values, predicted, "trust", owner)[1]
+    return reliability_scores(values, codes, kind, labels)
+
+
+def reliability_scores(
+    trust: FloatArray, codes: IntArray, kind: str, predicted: IntArray | None
+) -> FloatArray:
+    """The score of :func:`label_reliability` for checked arrays."""
+    given = trust[np.arange(len(codes)), codes]
+    if kind == "trust":
+        return given
+    if kind == "paper":
+        agrees = (trust.argmax(axis=1) if predicted is None else predicted) == codes
+        return np.where(agrees, given, -given)
+    other = trust[np.arange(len(codes)), best_other_class(trust, codes)]
+    if kind == "difference":
+        return given - other
+    tiny = np.finfo(np.float64).tiny
+    return np.log(np.maximum(given, tiny)) - np.log(np.maximum(other, tiny))
+
+
 # Log likelihood that a model of random errors has to gain to count for as much as plain doubt.
 HALF_GAIN = 5.0
 # Random errors make up this share of the doubted labels, or more, if they are what there is to doubt.
@@ -71,7 +106,7 @@ DOUBT_SLOPE = 4.0
 # Up to this share of doubted labels as many are expected to be wrong; of more, more than are doubted.
 EVEN_SHARE = 0.06
 TRUST_FLOOR = 1e-30
-MOST_LOG_POWER = 1.0
+MAX_LOG_POWER = 1.0
 
 
 @dataclass(frozen=True)
@@ -82,21 +117,21 @@ class LabelNoise(Stored):
     randomness: float
     power: float
     shift: float
-    has_kin: BoolArray
+    is_clustered: BoolArray
 
     def log_odds(self, trust: FloatArray, first: FloatArray, codes: IntArray) -> FloatArray:
         """Log odds that labels are right, from trust and that of the first pass; low is suspicious."""
-        usual = self.has_kin[codes]
+        usual = self.is_clustered[codes]
         log_odds = _log_ratio(trust, codes)
-        known, labels = _among(self.has_kin, trust[usual], first[usual], codes[usual])
+        known, labels = _among(self.is_clustered, trust[usual], first[usual], codes[usual])
         random = self.model.log_odds(softmax(self.power * known), labels)
         log_odds[usual] = _mixed(random, first[usual], codes[usual], self.randomness) + self.shift
         return log_odds
 
 
 @dataclass(frozen=True)
-class FoundNoise:
-    """What the labels of the rows fitted on look like."""
+class NoiseEstimate:
+    """The noise in the labels of the rows fitted on."""
 
     noise: LabelNoise
     p_wrong: FloatArray
@@ -105,19 +140,21 @@ class FoundNoise:
     high: float
     p_random: FloatArray
     doubted: BoolArray
-    has_kin: BoolArray
+    is_clustered: BoolArray
 
     def n_to_flag(self, rows: BoolArray) -> int:
         """How many of these rows are worth flagging: for the best F1 of random errors, else the doubted ones."""
-        usual, w = rows & self.has_kin, self.noise.randomness
+        usual, w = rows & self.is_clustered, self.noise.randomness
         random, doubted = likely_f1_count(self.p_random[usual]), int(self.doubted[usual].sum())
-        return round(w * random + (1 - w) * doubted) + int(self.doubted[rows & ~self.has_kin].sum())
+        return round(w * random + (1 - w) * doubted) + int(self.doubted[rows & ~self.is_clustered].sum())
 
 
-def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_kin: BoolArray) -> FoundNoise:
+def find_label_noise(
+    trust: FloatArray, first: FloatArray, codes: IntArray, is_clustered: BoolArray
+) -> NoiseEstimate:
     """Fit the noise of labels to trust in them."""
-    n, usual = len(codes), has_kin[codes]
-    log_trust, labels = _among(has_kin, trust[usual], first[usual], codes[usual])
+    n, usual = len(codes), is_clustered[codes]
+    log_trust, labels = _among(is_clustered, trust[usual], first[usual], codes[usual])
     power = _calibrating_power(log_trust, labels)
     known = softmax(power * log_trust)
     model = fit_noise_model(known, labels)
@@ -126,14 +163,14 @@ def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_
     p_random[usual] = expit(-log_odds)
     unlikely = trust[np.arange(n), codes] < trust.max(axis=1)
     doubted = unlikely.copy()
-    doubted[usual] = confident_of_another(_calibrated(has_kin, trust[usual], labels), labels)
+    doubted[usual] = confident_of_another(_calibrated(is_clustered, trust[usual], labels), labels)
     random, n_doubted = float(p_random.sum()), int(doubted[usual].sum())
     randomness = gain**2 / (gain**2 + HALF_GAIN**2) * min(1.0, random / max(EXPLAINED * n_doubted, 1.0))
     doubt, n_usual = 1 - trust[np.arange(n), codes], max(int(usual.sum()), 1)
     ambiguous = n_usual * likely_share(n_doubted / n_usual, float(doubt[usual].sum()) / n_usual)
     expected = randomness * random + (1 - randomness) * ambiguous
     mixed = _mixed(log_odds, first[usual], codes[usual], randomness)
-    noise = LabelNoise(model, randomness, power, _shift(mixed, expected), has_kin)
+    noise = LabelNoise(model, randomness, power, _shift(mixed, expected), is_clustered)
     p_wrong = expit(-noise.log_odds(trust, first, codes))
     rate = float(p_wrong.mean())
     certain = randomness * p_random[p_random > 0.5].sum()
@@ -141,7 +178,7 @@ def find_label_noise(trust: FloatArray, first: FloatArray, codes: IntArray, has_
     # Random errors make trust doubt everything a little; then only labels that trust another class more are counted.
     odd = float(clopper_pearson(int(unlikely.sum()), n)[1])
     high = max(rate, randomness * odd + (1 - randomness) * float(doubt.mean()))
-    return FoundNoise(noise, p_wrong, rate, low, high, p_random, doubted, usual)
+    return NoiseEstimate(noise, p_wrong, rate, low, high, p_random, doubted, usual)
 
 
 def likely_share(doubted: float, doubt: float) -> float:
@@ -158,18 +195,18 @@ def likely_f1_count(p: FloatArray) -> int:
 
 
 def _among(
-    has_kin: BoolArray, trust: FloatArray, first: FloatArray, codes: IntArray
+    is_clustered: BoolArray, trust: FloatArray, first: FloatArray, codes: IntArray
 ) -> tuple[FloatArray, IntArray]:
-    """Log trust, halfway to that of the first pass, and labels, both among the classes with kin alone."""
-    log_trust = np.log(np.sqrt(trust[:, has_kin] * first[:, has_kin]) + TRUST_FLOOR)
-    return log_trust, (np.cumsum(has_kin) - 1)[codes]
+    """Log trust, halfway to that of the first pass, and labels, both among the classes that are clustered alone."""
+    log_trust = np.log(np.sqrt(trust[:, is_clustered] * first[:, is_clustered]) + TRUST_FLOOR)
+    return log_trust, (np.cumsum(is_clustered) - 1)[codes]
 
 
-def _calibrated(has_kin: BoolArray, trust: FloatArray, labels: IntArray) -> FloatArray:
-    """Trust among the classes with kin, calibrated again where others were left out."""
-    if has_kin.all():
+def _calibrated(is_clustered: BoolArray, trust: FloatArray, labels: IntArray) -> FloatArray:
+    """Trust among the classes that are clustered, calibrated again where others were left out."""
+    if is_clustered.all():
         return trust
-    log_trust = np.log(trust[:, has_kin] + TRUST_FLOOR)
+    log_trust = np.log(trust[:, is_clustered] + TRUST_FLOOR)
     return softmax(_calibrating_power(log_trust, labels) * log_trust)
 
 
@@ -177,14 +214,14 @@ def _calibrating_power(log_trust: FloatArray, labels: IntArray) -> float:
     """The power of trust that makes given labels most likely."""
     if not len(labels):
         return 1.0
-    every = max(1, len(labels) // MOST_ROWS)
+    every = max(1, len(labels) // MAX_ROWS)
     values, given = log_trust[::every], labels[::every]
 
     def surprise(log_power: float) -> float:
         scaled = np.exp(log_power) * values
         return float((logsumexp(scaled, axis=1) - scaled[np.arange(len(given)), given]).sum())
 
-    return float(np.exp(minimize_scalar(surprise, bounds=(-MOST_LOG_POWER, MOST_LOG_POWER)).x))
+    return float(np.exp(minimize_scalar(surprise, bounds=(-MAX_LOG_POWER, MAX_LOG_POWER)).x))
 
 
 def _mixed(random: FloatArray, first: FloatArray, codes: IntArray, randomness: float) -> FloatArray:

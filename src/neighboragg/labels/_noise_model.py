@@ -16,10 +16,10 @@ PLAUSIBILITY_FLOOR = 0.01
 # Of the gamma prior of class pairs: 0.3 lets few pairs make all errors, 300 none stand out.
 PAIR_SHAPES = np.array([0.3, 1, 3, 10, 30, 100, 300])
 CONFIDENT = 0.7
-FIRST_RATE, LEAST_RATE, MOST_RATE = 0.08, 1e-4, 0.6
+FIRST_RATE, MIN_RATE, MAX_RATE = 0.08, 1e-4, 0.6
 N_ITERATIONS, TOLERANCE = 25, 1e-5
 # More rows than these add little to a few numbers.
-MOST_ROWS = 20_000
+MAX_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class NoiseModel(Stored):
 
 def fit_noise_model(trust: FloatArray, codes: IntArray) -> NoiseModel:
     """Fit rate and class pairs by EM, sharpness and plausibility by likelihood."""
-    every = max(1, len(codes) // MOST_ROWS)
+    every = max(1, len(codes) // MAX_ROWS)
     t, y = trust[::every], codes[::every]
     if not len(y) or trust.shape[1] < 2:
-        return NoiseModel(LEAST_RATE, 1.0, 0.0, _all_pairs(trust.shape[1]), 0.0)
+        return NoiseModel(MIN_RATE, 1.0, 0.0, _all_pairs(trust.shape[1]), 0.0)
     several = trust.shape[1] > 2
     start = _first_pairs(t, y) if several else _all_pairs(2)
     tried = [_fit(t, y, SHARPNESSES[0], 0.0, start)]
@@ -60,7 +60,7 @@ def fit_noise_model(trust: FloatArray, codes: IntArray) -> NoiseModel:
         near = SHARPNESSES[max(0, at - 1) : at + 2]
         tried += [_fit(t, y, sharpness, g, start) for g in PLAUSIBILITIES[1:] for sharpness in near]
     best = max(tried, key=_gain)
-    # Between the steps, so that no result jumps from one to the next.
+    # Between the steps, so results do not jump from one to the next.
     sharpness = _peak([model for model in tried if model.plausibility == best.plausibility])
     return max(best, _fit(t, y, sharpness, best.plausibility, start), key=_gain)
 
@@ -70,7 +70,7 @@ def _gain(model: NoiseModel) -> float:
 
 
 def _peak(tried: list[NoiseModel]) -> float:
-    """Sharpness at the peak of the parabola through the best model and those beside it, in logarithms."""
+    """Sharpness at the peak of the parabola through the best model and its neighbors, in logarithms."""
     tried = sorted(tried, key=lambda model: model.sharpness)
     at = max(range(len(tried)), key=lambda i: tried[i].gain)
     if not 0 < at < len(tried) - 1:
@@ -97,7 +97,7 @@ def _fit(t: FloatArray, y: IntArray, sharpness: float, plausibility: float, star
         wrong = _wrong(right, kernel, pairs, rate, y)
         total = wrong.sum(axis=1) + (1 - rate) * right[row, y] + 1e-12
         wrong /= total[:, None]
-        before, rate = rate, float(np.clip(wrong.sum() / n, LEAST_RATE, MOST_RATE))
+        before, rate = rate, float(np.clip(wrong.sum() / n, MIN_RATE, MAX_RATE))
         if n_classes > 2 and iteration:
             pairs = _pair_factors(wrong.T @ one_hot, rate * without_pairs, flat)
         if iteration > 1 and abs(rate - before) <= TOLERANCE * rate:

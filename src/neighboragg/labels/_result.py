@@ -12,7 +12,7 @@ from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, Int
 from neighboragg._core.views import LEARNED, view_of
 from neighboragg._report.label_plots import LabelMatrixDisplay, LabelScoreDisplay
 from neighboragg._store.objects import Savable, require
-from neighboragg.labels._label_trust import LabeledRows, LabelTrust
+from neighboragg.labels._label_trust import LabelTrust
 from neighboragg.labels._rules import Flags, JudgedLabels
 from neighboragg.promises import conformal_p_values
 
@@ -339,21 +339,21 @@ N_KEPT_NEIGHBORS = 5
 
 
 def build_result(
-    data: LabeledRows,
     fitted: LabelTrust,
     classes: Array,
     judged: JudgedLabels,
     flags: Flags,
     *,
+    proba: FloatArray | None,
     rule: str,
     notes: tuple[str, ...],
 ) -> MislabelResult:
     """Collect flags, suggestions, reasons and neighbors of the rows fitted on."""
-    codes, trust = data.codes, fitted.trust
+    codes, trust = judged.codes, fitted.trust
     other = best_other_class(trust, codes)
     row = np.arange(len(codes))
     kept = slice(N_KEPT_NEIGHBORS)
-    near = next(iter(fitted.near.values()))
+    near = next(iter(fitted.neighbors.values()))
     return MislabelResult(
         mask=flags.mask,
         scores=judged.scores,
@@ -364,16 +364,16 @@ def build_result(
         suggested_trust=trust[row, other],
         trust=trust,
         classes=classes,
-        reasons=_reasons(data, fitted, classes, flags.mask),
+        reasons=_reasons(proba, codes, fitted, classes, flags.mask),
         threshold=flags.threshold,
         rule=rule,
         p_wrong=judged.noise.p_wrong,
         noise_rate=judged.noise.rate,
         noise_rate_range=(judged.noise.low, judged.noise.high),
         randomness=judged.noise.noise.randomness,
-        given_neighbors=near.rows[row, codes, kept],
+        given_neighbors=near.ids[row, codes, kept],
         given_distances=near.distances[row, codes, kept],
-        suggested_neighbors=near.rows[row, other, kept],
+        suggested_neighbors=near.ids[row, other, kept],
         suggested_distances=near.distances[row, other, kept],
         promise=flags.promise,
         notes=notes,
@@ -381,21 +381,21 @@ def build_result(
 
 
 def _reasons(
-    data: LabeledRows, fitted: LabelTrust, classes: Array, mask: BoolArray
+    proba: FloatArray | None, codes: IntArray, fitted: LabelTrust, classes: Array, mask: BoolArray
 ) -> tuple[tuple[str, ...], ...]:
     """Reasons for the flagged rows, and none for the others."""
-    said = {} if data.proba is None else {"classifier": data.proba}
+    said = {} if proba is None else {"classifier": proba}
     said |= {name: model.proba for name, model in fitted.passes[-1].models.items()}
     flagged = np.flatnonzero(mask)
     found = reasons_for(
         flagged,
         classes=classes,
-        codes=data.codes,
-        suggested=best_other_class(fitted.trust, data.codes),
+        codes=codes,
+        suggested=best_other_class(fitted.trust, codes),
         trust=fitted.trust,
         votes=fitted.votes,
         said=said,
-        distances={view: near.distances[:, :, 0].min(axis=1) for view, near in fitted.near.items()},
+        distances={view: near.distances[:, :, 0].min(axis=1) for view, near in fitted.neighbors.items()},
     )
     reasons: list[tuple[str, ...]] = [()] * len(mask)
     for i, reason in zip(flagged, found, strict=True):

@@ -12,7 +12,7 @@ from neighboragg._core.checks import check_integer, check_real
 from neighboragg._core.types import BoolArray, FloatArray, IntArray
 from neighboragg._store.objects import Stored
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.labels._noise import FoundNoise
+from neighboragg.labels._noise import NoiseEstimate
 from neighboragg.promises import benjamini_hochberg, cmd_threshold, conformal_p_values
 
 REVIEW = "Review a random sample of the flags for an interval (precision_interval)."
@@ -26,7 +26,7 @@ class JudgedLabels:
     trust: FloatArray
     codes: IntArray
     verified: BoolArray
-    noise: FoundNoise
+    noise: NoiseEstimate
 
 
 @dataclass(frozen=True)

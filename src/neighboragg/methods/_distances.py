@@ -85,8 +85,8 @@ class TrustScore(TrustMethod):
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         return separation(farthest_found(self.index_.kneighbors(X)[0]))
 
-    def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> FloatArray:
-        found = positions_in(self.reference_, left_out)
+    def _trust_without(self, X: FloatArray, proba: FloatArray, exclude: IntArray) -> FloatArray:
+        found = positions_in(self.reference_, exclude)
         return separation(farthest_found(self.index_.kneighbors(X, exclude=found)[0]))
 
     def _kept(self, data: FitData) -> BoolArray:

@@ -12,6 +12,8 @@ from neighboragg._core.display import html_table
 from neighboragg._core.packages import import_extra
 from neighboragg._core.types import Array, FloatArray, IntArray
 from neighboragg._core.views import LEARNED, view_of
+from neighboragg._pool.experts import CLASSIFIER, NEIGHBORS, OPINIONS
+from neighboragg._pool.network import BALANCE
 
 SHOWN_COLUMNS = 3
 
@@ -74,7 +76,6 @@ def _text(value: Any) -> str:
     return f"{number:,.0f}" if 1e4 <= abs(number) < 1e15 else f"{number:.4g}"
 
 
-CLASSIFIER, NEIGHBORS, OPINIONS = "classifier", "neighbors", "second opinions"
 FAMILIARITY = "familiarity"
 # P-values up to which a row is called unlike, or hardly like, the rows seen.
 UNLIKE, HARDLY_LIKE = 0.01, 0.05
@@ -99,6 +100,10 @@ class Explanation:
         What each expert adds to the log trust of each class, relative to the mean over classes.
     distances, indices : ndarray of shape (n, n_classes, n_neighbors)
         Nearest reference rows of each class; indices count the training rows, then the validation rows.
+    groups : list of str
+        Group of each expert: "classifier", "neighbors", "second opinions", or "class balance" (of the network only).
+    spaces : list of str
+        The view or learned metric that each expert has its neighbors from; "" for other experts.
     proba : ndarray of shape (n, n_classes), default=None
         The classifier's probabilities.
     opinions : mapping of str to ndarray of shape (n, n_classes), default={}
@@ -116,11 +121,12 @@ class Explanation:
 
     Notes
     -----
-    ``print(explanation)`` says it in words: for the classifier, the neighbors and the second opinions what they
-    held, and by how much that raised or lowered the log odds of the predicted class against the next one; and whether
-    rows like this have been seen, which is no part of the trust unless shift was expected. A classifier or
-    second opinion that is for a class never lowers the trust in it. Numbers of neighbors that say nearly the same may
-    correct each other, and so are told as one. :meth:`to_frame` gives one line per row, class and expert.
+    ``print(explanation)`` describes the classifier, the neighbors and the second opinions: the evidence of each, and by
+    how much it raised or lowered the log odds of the predicted class against the next one. It adds whether rows like
+    this have been seen, which does not enter the trust. In a pool, a classifier or second opinion that is for a class
+    never lowers the trust in it. Numbers of neighbors that carry nearly the same evidence may correct each other, and
+    are summed. The network may learn to count an input the other way; the text then says so. :meth:`to_frame` gives one
+    line per row, class and expert.
     """
 
     classes: Array
@@ -130,6 +136,8 @@ class Explanation:
     contributions: FloatArray
     distances: FloatArray
     indices: IntArray
+    groups: Sequence[str]
+    spaces: Sequence[str]
     proba: FloatArray | None = None
     opinions: Mapping[str, FloatArray] = field(default_factory=dict)
     guard_weight: float = 1.0
@@ -169,7 +177,7 @@ class Explanation:
                 "class": self.classes[c],
                 "trust": self.trust[row, c],
                 "expert": np.array(self.experts, dtype=object)[e],
-                "group": np.array([self._group(expert) for expert in self.experts], dtype=object)[e],
+                "group": np.array(self.groups, dtype=object)[e],
                 "contribution": self.contributions.ravel(),
             }
         )
@@ -179,15 +187,15 @@ class Explanation:
         if len(self.classes) > 1:
             story = self._story(row)
             width = max(len(who) for who, _, _ in story)
-            lines += [f"  {who:<{width}}  {held}: {effect}" for who, held, effect in story]
+            lines += [f"  {who:<{width}}  {found}: {effect}" for who, found, effect in story]
             lines += [f"  nearest {label}: {', '.join(found)}" for label, found in self._nearest(row)]
         return "\n".join(lines)
 
     def _in_html(self, row: int) -> str:
         parts = [f"<p>{escape(self._headline(row))}</p>"]
         if len(self.classes) > 1:
-            who, held, effect = zip(*self._story(row), strict=True)
-            parts.append(html_table({"": who, "held": held, "effect": effect}))
+            who, found, effect = zip(*self._story(row), strict=True)
+            parts.append(html_table({"": who, "found": found, "effect": effect}))
             nearest = self._nearest(row)
             parts += [
                 f"<p>nearest {escape(label)}:</p><ul>{''.join(f'<li>{escape(one)}</li>' for one in found)}</ul>"
@@ -207,29 +215,31 @@ class Explanation:
         )
 
     def _story(self, row: int) -> list[tuple[str, str, str]]:
-        """Who, what it held, and what came of it."""
+        """For each group of experts: its name, what it found, and the effect."""
         predicted, other = self._pair(row)
         margins = self.contributions[row, predicted] - self.contributions[row, other]
-        groups = [self._group(expert) for expert in self.experts]
-        learned = float(margins[[LEARNED in expert for expert in self.experts]].sum())
-        held = {
-            CLASSIFIER: self._held_by_probabilities(row, {"": self.proba}),
-            NEIGHBORS: self._held_by_neighbors(row),
-            OPINIONS: self._held_by_probabilities(row, self.opinions),
+        learned = float(margins[[view_of(space) != space for space in self.spaces]].sum())
+        found = {
+            CLASSIFIER: self._found_by_probabilities(row, {"": self.proba}),
+            NEIGHBORS: self._found_by_neighbors(row),
+            OPINIONS: self._found_by_probabilities(row, self.opinions),
+            BALANCE: ("what remains if the same evidence favors each class in turn", 0.0),
         }
-        told = []
-        for group, (words, leaning) in held.items():
-            if group in groups:
-                margin = float(margins[[g == group for g in groups]].sum())
+        story = []
+        for group, (words, leaning) in found.items():
+            if group in self.groups:
+                margin = float(margins[[one == group for one in self.groups]].sum())
                 effect = self._effect(group, margin, leaning, learned, row)
-                told.append((group, words, effect + (self._by_view(margins) if group == NEIGHBORS else "")))
-        return told if self.familiarity is None else [*told, _seen(float(self.familiarity[row]))]
+                story.append((group, words, effect + (self._by_view(margins) if group == NEIGHBORS else "")))
+        return story if self.familiarity is None else [*story, _seen(float(self.familiarity[row]))]
 
-    def _held_by_probabilities(self, row: int, said: Mapping[str, FloatArray | None]) -> tuple[str, float]:
-        """Words for what classifiers gave, and whether all lean to the predicted class (1) or to the next one (-1)."""
+    def _found_by_probabilities(
+        self, row: int, by_name: Mapping[str, FloatArray | None]
+    ) -> tuple[str, float]:
+        """Words for probabilities, and whether all lean to the predicted class (1) or to the next one (-1)."""
         predicted, other = self._pair(row)
         words, leanings = [], set()
-        for name, proba in said.items():
+        for name, proba in by_name.items():
             if proba is None:
                 return "its probabilities", 0.0
             p, q = proba[row, predicted], proba[row, other]
@@ -239,7 +249,7 @@ class Explanation:
             leanings.add(float(np.sign(p - q)))
         return "; ".join(words), leanings.pop() if len(leanings) == 1 else 0.0
 
-    def _held_by_neighbors(self, row: int) -> tuple[str, float]:
+    def _found_by_neighbors(self, row: int) -> tuple[str, float]:
         """Words for the nearest rows of both classes, and whether the predicted class is nearer: 1, or else -1."""
         pair = self._pair(row)
         nearest = [self.distances[row, c, 0] for c in pair]
@@ -266,15 +276,16 @@ class Explanation:
         if margin * leaning < 0:
             elsewhere = group == NEIGHBORS and learned * margin > 0
             reason = f", by the {LEARNED}" if elsewhere else ", to correct the others"
+            if BALANCE in self.groups:
+                reason = ": the network has learned to count it the other way"
         return f"{verb} the trust in {label!s} ({margin:+.2f}){reason}"
 
     def _by_view(self, margins: FloatArray) -> str:
         """How much of it is due to each of several views."""
         total: dict[str, float] = {}
-        for expert, margin in zip(self.experts, margins, strict=True):
-            if self._group(expert) == NEIGHBORS:
-                view = view_of(expert.partition(" (")[2].removesuffix(")"))
-                total[view] = total.get(view, 0.0) + float(margin)
+        for space, margin in zip(self.spaces, margins, strict=True):
+            if space:
+                total[view_of(space)] = total.get(view_of(space), 0.0) + float(margin)
         if len(total) < 2 or self.guard_weight == 0:
             return ""
         return f": {', '.join(f'{view} {margin:+.2f}' for view, margin in total.items())}"
@@ -296,11 +307,6 @@ class Explanation:
 
     def _pair(self, row: int) -> tuple[int, int]:
         return int(self.predicted[row]), int(self.runner_up()[row])
-
-    def _group(self, expert: str) -> str:
-        if expert == CLASSIFIER:
-            return CLASSIFIER
-        return OPINIONS if expert in self.opinions else NEIGHBORS
 
 
 def _called(name: Any, kind: str = "row") -> str:

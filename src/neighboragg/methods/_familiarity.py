@@ -12,10 +12,10 @@ from neighboragg._store.objects import Stored, require
 N_NEAREST = 5
 # A predicted class with this many rows, the one in question included, is compared with its own rows only: as many as
 # a p-value of 0.01 needs.
-FEWEST_ROWS = 100
+MIN_ROWS = 100
 
 
-def strangeness(distances: Mapping[str, FloatArray]) -> FloatArray:
+def nonconformity(distances: Mapping[str, FloatArray]) -> FloatArray:
     """Mean log distance to the 5 nearest reference rows of any class, summed over the metrics."""
     total: FloatArray = np.zeros(len(next(iter(distances.values()))))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -30,9 +30,9 @@ def strangeness(distances: Mapping[str, FloatArray]) -> FloatArray:
 def compared_classes(counts: IntArray, predicted: int) -> BoolArray:
     """Classes whose calibration rows a new row is compared with."""
     together = counts + (np.arange(len(counts)) == predicted)
-    alone = together >= FEWEST_ROWS
+    alone = together >= MIN_ROWS
     groups = np.where(alone, np.arange(len(counts)), -1)
-    if alone.any() and together[~alone].sum() < FEWEST_ROWS:
+    if alone.any() and together[~alone].sum() < MIN_ROWS:
         groups[~alone] = np.where(alone, together, np.iinfo(together.dtype).max).argmin()
     return np.asarray(groups == groups[predicted])
 
@@ -41,7 +41,7 @@ def compared_classes(counts: IntArray, predicted: int) -> BoolArray:
 class Familiarity(Stored):
     """What validation rows say about how strange rows like those seen can be."""
 
-    strangeness: FloatArray
+    nonconformity: FloatArray
     predicted: IntArray
     n_classes: int
 
@@ -73,21 +73,21 @@ class Familiarity(Stored):
 
     @cached_property
     def _ascending(self) -> dict[int, FloatArray]:
-        """Ascending strangeness of the validation rows to compare with, by predicted class, as far as asked for."""
+        """Ascending nonconformity of the validation rows to compare with, by predicted class, as far as asked for."""
         return {}
 
     def _compared_with(self, predicted: int) -> FloatArray:
-        """Ascending strangeness of the validation rows that a row of a predicted class is compared with."""
+        """Ascending nonconformity of the validation rows that a row of a predicted class is compared with."""
         if predicted not in self._ascending:
             compared = compared_classes(self._counts, predicted)
-            self._ascending[predicted] = np.sort(self.strangeness[compared[self.predicted]])
+            self._ascending[predicted] = np.sort(self.nonconformity[compared[self.predicted]])
         return self._ascending[predicted]
 
     def _after_load(self) -> None:
-        m = len(self.strangeness)
-        require(self.strangeness.shape == self.predicted.shape == (m,), "its familiarity has no one length")
+        m = len(self.nonconformity)
+        require(self.nonconformity.shape == self.predicted.shape == (m,), "its familiarity has no one length")
         require(m and self.predicted.dtype.kind == "i", "its familiarity has no classes")
-        require(not np.isnan(self.strangeness).any(), "its familiarity is not a number")
+        require(not np.isnan(self.nonconformity).any(), "its familiarity is not a number")
         require(
             self.predicted.min() >= 0 and self.predicted.max() < self.n_classes,
             "its familiarity has other classes",

@@ -1,5 +1,6 @@
 """The contract of trust methods: arrays in, trust out."""
 
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
@@ -14,10 +15,14 @@ from neighboragg._core.checks import (
     check_same_length,
     encode_labels,
 )
+from neighboragg._core.stats import agreement
 from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._pool.evidence import FitData
 from neighboragg._store.objects import Savable, require
-from neighboragg.exceptions import InvalidInputError
+from neighboragg.exceptions import InvalidInputError, TrustWarning
+
+# Classes that a message names.
+MAX_SHOWN = 10
 
 
 class TrustMethod(Savable, BaseEstimator, ABC):
@@ -64,9 +69,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
         self._fit(data)
         return self
 
-    def predict_trust(
-        self, X: ArrayLike, proba: ArrayLike, *, left_out: IntArray | None = None
-    ) -> FloatArray:
+    def predict_trust(self, X: ArrayLike, proba: ArrayLike, *, exclude: IntArray | None = None) -> FloatArray:
         """Trust in every class.
 
         Parameters
@@ -74,7 +77,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
         X : array-like of shape (n, n_features)
         proba : array-like of shape (n, n_classes)
             The classifier's probabilities.
-        left_out : ndarray of int of shape (n,), default=None
+        exclude : ndarray of int of shape (n,), default=None
             For each row a row of fit that must not be its neighbor, as itself: a position in the training rows,
             followed by the validation rows, or -1. Methods without neighbors have none to leave out.
 
@@ -84,7 +87,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
             Columns as `classes_`; higher is more trusted.
         """
         rows, values = self._check_query(X, proba)
-        return self._trust(rows, values) if left_out is None else self._trust_without(rows, values, left_out)
+        return self._trust(rows, values) if exclude is None else self._trust_without(rows, values, exclude)
 
     def score_samples(self, X: ArrayLike, proba: ArrayLike, *, y_pred: ArrayLike | None = None) -> FloatArray:
         """Trust in the predicted class.
@@ -138,7 +141,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         """Trust in every class for validated arrays."""
 
-    def _trust_without(self, X: FloatArray, proba: FloatArray, left_out: IntArray) -> FloatArray:
+    def _trust_without(self, X: FloatArray, proba: FloatArray, exclude: IntArray) -> FloatArray:
         """The same where each row leaves a row of fit out."""
         return self._trust(X, proba)
 
@@ -179,7 +182,33 @@ class TrustMethod(Savable, BaseEstimator, ABC):
             )
         n_classes = len(self.classes_)
         proba = check_proba(proba_val, "proba_val", owner, n_classes=n_classes, n_rows=len(rows_val))
+        self._warn_of_disagreement(codes_val, proba)
         return FitData(rows, codes, rows_val, codes_val, proba, n_classes)
+
+    def _warn_of_disagreement(self, codes: IntArray, proba: FloatArray) -> None:
+        """Warn if the most probable classes look unrelated to the labels, or related in another order of columns."""
+        found = agreement(codes, proba.argmax(axis=1), proba.shape[1])
+        agreeing = (
+            f"proba_val passed to {type(self).__name__} agrees with the labels in {found.agreeing:,} of "
+            f"{len(codes):,} rows"
+        )
+        if found.order is not None:
+            order = ", ".join(repr(label) for label in self.classes_[found.order[:MAX_SHOWN]].tolist())
+            more = ", …" if len(found.order) > MAX_SHOWN else ""
+            warnings.warn(
+                f"{agreeing}, but it would agree in {found.reordered:,} if its columns were {order}{more}.\n"
+                "Hint: order the columns as the sorted classes, and check that rows and labels belong together.",
+                TrustWarning,
+                stacklevel=4,
+            )
+        elif found.is_chance:
+            warnings.warn(
+                f"{agreeing}, and unrelated probabilities would in about {found.by_chance:,.0f}.\n"
+                "Hint: check that the rows of proba_val and of the labels are in the same order; trust in a classifier "
+                "at the level of chance rests on the neighbors alone.",
+                TrustWarning,
+                stacklevel=4,
+            )
 
     def _check_vectors(self, X: Any, name: str, *, n_features: int | None = None) -> FloatArray:
         """One vector for each row; `n_features` is None for the rows that decide it."""

@@ -1,4 +1,4 @@
-"""Reference rows read in blocks: arrays, Parquet files, and mapped or chained ones."""
+"""Reference rows read in blocks, from arrays and Parquet files."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -138,65 +138,26 @@ class ParquetBlocks(Blocks):
         return 0
 
 
-class ChainedBlocks(Stored, Blocks):
-    """Several sources, one after the other."""
-
-    def __init__(self, parts: Sequence[Blocks]) -> None:
-        self.parts = list(parts)
-        widths = {part.n_features for part in self.parts if part.n_rows}
-        if len(widths) > 1:
-            raise InvalidInputError(
-                f"Rows to be read one after the other have {' and '.join(map(str, sorted(widths)))} features."
-            )
-        self.n_features = widths.pop() if widths else self.parts[0].n_features
-        self.n_rows = sum(part.n_rows for part in self.parts)
-
-    def read(self, size: int) -> Iterator[FloatArray]:
-        """The blocks of each."""
-        for part in self.parts:
-            yield from part.read(size)
-
-    def _after_load(self) -> None:
-        require(self.parts and all(isinstance(part, Blocks) for part in self.parts), "its rows have no parts")
-        require(self.n_rows == sum(part.n_rows for part in self.parts), "its parts are not its rows")
-
-
-class LinearBlocks(Stored, Blocks):
-    """Rows of another source after a linear map."""
-
-    def __init__(self, blocks: Blocks, components: FloatArray) -> None:
-        self.blocks, self.components = blocks, components
-        self._measure()
-
-    def _measure(self) -> None:
-        self.n_rows, self.n_features = self.blocks.n_rows, self.components.shape[1]
-
-    def read(self, size: int) -> Iterator[FloatArray]:
-        """The blocks of the other source, mapped."""
-        return (map_rows(block, self.components) for block in self.blocks.read(size))
-
-    def _saved_state(self) -> dict[str, Any]:
-        return {"blocks": self.blocks, "components": self.components}
-
-    def _after_load(self) -> None:
-        require(isinstance(self.blocks, Blocks), "its rows are nowhere")
-        require(
-            isinstance(self.components, np.ndarray)
-            and self.components.ndim == 2
-            and len(self.components) == self.blocks.n_features,
-            "its map has other features than its rows",
-        )
-        self._measure()
-
-
 def map_rows(rows: FloatArray, components: FloatArray) -> FloatArray:
     """Rows after a linear map: row by row in double precision, so that a row maps to the same bits in any batch."""
     wide = np.asarray(rows, dtype=np.float64), np.asarray(components, dtype=np.float64)
     return np.einsum("nd,dr->nr", *wide)
 
 
-def as_blocks(source: Any, *, columns: Sequence[str] | None = None) -> Blocks:
-    """Anything that holds rows of numbers as blocks of rows."""
+def open_rows(source: Any, *, columns: Sequence[str] | None = None) -> tuple[Blocks, ...]:
+    """Anything that holds rows of numbers, as segments that are read one after the other."""
+    if isinstance(source, list | tuple) and source and all(_holds_rows(part) for part in source):
+        segments = tuple(segment for part in source for segment in open_rows(part, columns=columns))
+        widths = {segment.n_features for segment in segments if segment.n_rows}
+        if len(widths) > 1:
+            raise InvalidInputError(
+                f"Rows to be read one after the other have {' and '.join(map(str, sorted(widths)))} features."
+            )
+        return segments
+    return (_open(source, columns),)
+
+
+def _open(source: Any, columns: Sequence[str] | None) -> Blocks:
     if isinstance(source, Blocks):
         return source
     if isinstance(source, str | PathLike):
@@ -207,8 +168,6 @@ def as_blocks(source: Any, *, columns: Sequence[str] | None = None) -> Blocks:
                 f"A data set of {type(source.format).__name__} cannot be read in blocks.\nHint: write it as Parquet."
             )
         return ParquetBlocks(source.files, columns, source.filesystem)
-    if isinstance(source, list | tuple) and source and all(_holds_rows(part) for part in source):
-        return ChainedBlocks([as_blocks(part, columns=columns) for part in source])
     if _holds_rows(source):
         return ArrayBlocks(source)
     raise InvalidInputError(
@@ -218,15 +177,30 @@ def as_blocks(source: Any, *, columns: Sequence[str] | None = None) -> Blocks:
     )
 
 
-def gather(blocks: Blocks, rows: IntArray, size: int) -> FloatArray:
-    """Some rows in memory, by one pass over the blocks."""
+def count_rows(segments: Sequence[Blocks]) -> int:
+    """Rows of all segments."""
+    return sum(segment.n_rows for segment in segments)
+
+
+def count_features(segments: Sequence[Blocks]) -> int:
+    """Features of all segments; those without rows may not know theirs."""
+    return next((segment.n_features for segment in segments if segment.n_rows), segments[0].n_features)
+
+
+def read_segments(segments: Sequence[Blocks], size: int) -> Iterator[FloatArray]:
+    """The blocks of each segment, each of `size` rows but for the last of a segment."""
+    return (block for segment in segments for block in segment.read(size))
+
+
+def gather(segments: Sequence[Blocks], rows: IntArray, size: int) -> FloatArray:
+    """Some rows in memory, given by ascending position, by one pass over the blocks."""
     taken, start = [], 0
-    for block in blocks.read(size):
+    for block in read_segments(segments, size):
         first, last = np.searchsorted(rows, [start, start + len(block)])
         if first < last:
             taken.append(block[rows[first:last] - start])
         start += len(block)
-    return np.concatenate(taken) if taken else np.empty((0, blocks.n_features))
+    return np.concatenate(taken) if taken else np.empty((0, count_features(segments)))
 
 
 def _holds_rows(source: Any) -> bool:

@@ -117,7 +117,7 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
         """
         self._check_params()
         rows = check_rows(X, "X", type(self).__name__)
-        codes = self._encode(rows, y, classes)
+        codes = self._encode(len(rows), y, classes)
         self.n_features_in_ = rows.shape[1]
         self._build(self._as_vectors(rows), codes)
         return self
@@ -126,9 +126,9 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
         return self._kneighbors(self._reference.in_order()[0], k, np.arange(self.n_samples_fit_))
 
     def _neighbors_of(
-        self, queries: FloatArray, k: int, excluded: IntArray | None
+        self, queries: FloatArray, k: int, exclude: IntArray | None
     ) -> tuple[FloatArray, IntArray]:
-        return self._kneighbors(self._as_vectors(queries), k, excluded)
+        return self._kneighbors(self._as_vectors(queries), k, exclude)
 
     def _build(self, vectors: FloatArray, codes: IntArray) -> None:
         self._reference = Reference(vectors, codes, len(self.classes_))
@@ -171,27 +171,27 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
         self._count()
 
     def _kneighbors(
-        self, queries: FloatArray, k: int, excluded: IntArray | None
+        self, queries: FloatArray, k: int, exclude: IntArray | None
     ) -> tuple[FloatArray, IntArray]:
         shape = (len(queries), len(self.classes_), k)
         distances, indices = np.empty(shape), np.empty(shape, dtype=np.int64)
-        hidden = None if excluded is None else self._reference.positions_of(excluded)
+        positions = None if exclude is None else self._reference.positions_of(exclude)
         if not self._approximation.is_exact and k <= self._approximation.n_neighbors:
-            self._search_approximately(queries, hidden, distances, indices)
+            self._search_approximately(queries, positions, distances, indices)
         elif isinstance(self._how, Exact) and self._how.device is not None:
-            self._search_on_device(self._how.device, queries, hidden, distances, indices)
+            self._search_on_device(self._how.device, queries, positions, distances, indices)
         else:
-            self._search_exactly(queries, hidden, distances, indices)
+            self._search_exactly(queries, positions, distances, indices)
         return self._as_asked(distances), indices
 
     def _search_approximately(
-        self, queries: FloatArray, hidden: IntArray | None, distances: FloatArray, indices: IntArray
+        self, queries: FloatArray, positions: IntArray | None, distances: FloatArray, indices: IntArray
     ) -> None:
         search = search_for(self._reference, self._approximation, n_threads(self.n_jobs), type(self).__name__)
 
         def work(batch: slice) -> None:
-            own = None if hidden is None else hidden[batch]
-            search(queries[batch], own, distances[batch], indices[batch])
+            exclude = None if positions is None else positions[batch]
+            search(queries[batch], exclude, distances[batch], indices[batch])
 
         self._in_batches(work, len(queries))
 
@@ -199,31 +199,31 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
         self,
         device: Any,
         queries: FloatArray,
-        hidden: IntArray | None,
+        positions: IntArray | None,
         distances: FloatArray,
         indices: IntArray,
     ) -> None:
         table = table_on(self._reference, device, type(self._how).__name__)
         for batch in self._batches(len(queries), 1):
-            own = None if hidden is None else hidden[batch]
+            exclude = None if positions is None else positions[batch]
             part = distances[batch], indices[batch]
-            search_with_numpy(self._reference, queries[batch], own, *part, multiply=table.product)
+            search_with_numpy(self._reference, queries[batch], exclude, *part, multiply=table.product)
 
     def _search_exactly(
-        self, queries: FloatArray, hidden: IntArray | None, distances: FloatArray, indices: IntArray
+        self, queries: FloatArray, positions: IntArray | None, distances: FloatArray, indices: IntArray
     ) -> None:
         kernel, reference = kernel_in_use(), self._reference
         library = kernel.library if can_search(reference, distances.shape[2]) else None
         if library is not None and len(queries) == 1:
-            search_compiled(library, reference, queries, hidden, distances, indices)
+            search_compiled(library, reference, queries, positions, distances, indices)
             return
         search = (
             search_with_numpy if library is None else partial(search_compiled, library, lasting=self._lasting)
         )
 
         def work(batch: slice) -> None:
-            own = None if hidden is None else hidden[batch]
-            search(reference, queries[batch], own, distances[batch], indices[batch])
+            exclude = None if positions is None else positions[batch]
+            search(reference, queries[batch], exclude, distances[batch], indices[batch])
 
         if library is not None:
             self._in_batches(work, len(queries))

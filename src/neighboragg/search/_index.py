@@ -20,7 +20,6 @@ from neighboragg._core.checks import (
 from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._store.objects import Stored
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.search._blocks import Blocks
 
 CONFIDENCE_TAIL = 0.025  # on either side: an interval of 95%
 HALVINGS = 60
@@ -146,7 +145,7 @@ def check_search(search: Any, owner: str, allowed: tuple[Any, ...] = (Exact, App
 
 
 class ClasswiseSearch(ABC):
-    """The half of an index that talks to its users; the search itself is left to subclasses."""
+    """The public part of an index, which checks its input; subclasses search."""
 
     n_neighbors: int
     classes_: Array
@@ -186,17 +185,17 @@ class ClasswiseSearch(ABC):
         if X is None:
             return self._neighbors_of_reference(k)
         queries = check_rows(X, "X", owner, n_features=self.n_features_in_)
-        excluded = None if exclude is None else self._check_exclude(exclude, len(queries))
-        return self._neighbors_of(queries, k, excluded)
+        ids = None if exclude is None else self._check_exclude(exclude, len(queries))
+        return self._neighbors_of(queries, k, ids)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_samples_fit_")
 
     @abstractmethod
     def _neighbors_of(
-        self, queries: FloatArray, k: int, excluded: IntArray | None
+        self, queries: FloatArray, k: int, exclude: IntArray | None
     ) -> tuple[FloatArray, IntArray]:
-        """Distances and ids, without the row of each query in `excluded`, if any."""
+        """Distances and ids, without the row of each query in `exclude`, if any."""
 
     @abstractmethod
     def _neighbors_of_reference(self, k: int) -> tuple[FloatArray, IntArray]:
@@ -206,11 +205,11 @@ class ClasswiseSearch(ABC):
         owner = type(self).__name__
         check_integer(self.n_neighbors, "n_neighbors", owner, minimum=1)
 
-    def _encode(self, rows: FloatArray | Blocks, y: ArrayLike, classes: ArrayLike | None) -> IntArray:
+    def _encode(self, n_rows: int, y: ArrayLike, classes: ArrayLike | None) -> IntArray:
         """Class of each row as a position in `classes_`, which it sets."""
         owner = type(self).__name__
         labels = check_labels(y, "y", owner)
-        check_same_length(rows, "X", labels, "y", owner)
+        check_same_length(range(n_rows), "X", labels, "y", owner)
         if not len(labels):
             raise InvalidInputError(f"X passed to {owner} has no rows; at least one is needed to search.")
         known = np.unique(labels if classes is None else np.asarray(classes))

@@ -1,6 +1,6 @@
 """Search among rows that do not fit in memory, block by block."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,72 +13,33 @@ from neighboragg._core.threads import n_threads
 from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._store.objects import Savable, Stored, require
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.search._blocks import Blocks, as_blocks
+from neighboragg.search._blocks import (
+    Blocks,
+    count_features,
+    count_rows,
+    map_rows,
+    open_rows,
+    read_segments,
+)
 from neighboragg.search._in_memory import ClasswiseNeighbors
-from neighboragg.search._index import METRICS, ClasswiseSearch, Exact, Streamed, check_search
+from neighboragg.search._index import ClasswiseSearch, Exact, Streamed, check_search
 
-Found = tuple[
-    slice, FloatArray, IntArray
-]  # some of the queries, their distances, and the ids of what was found
 # Of memory while a block is searched. By value: the block, its sorted copy and what is made of it; more for cosine,
 # where rows are brought to length one. By thread: products and what is selected from them.
 VALUE_NBYTES = {"cosine": 80, "euclidean": 48}
 THREAD_NBYTES = 48 * 10**6
-# By neighbor of a query: what was found before and in this block, side by side, in order, and the order.
+# By neighbor of a query: neighbors found before and in this block, side by side, in order, and the order.
 NEIGHBOR_NBYTES = 160
 QUERIES_NBYTES = 16 * 10**6
 MINIMUM_NBYTES = 16 * 10**6  # of blocks
-
-
-@dataclass(frozen=True, eq=False)
-class BlockSearch:
-    """The search for the neighbors of some queries in one block of reference rows after the other."""
-
-    queries: FloatArray
-    k: int
-    excluded: IntArray | None
-    n_classes: int
-    metric: str
-    n_jobs: int | None
-
-    def __call__(self, start: int, block: FloatArray, codes: IntArray) -> Iterator[Found]:
-        """What is nearest in a block that begins with row `start`."""
-        index = ClasswiseNeighbors(self.k, search=Exact(self.metric), n_jobs=self.n_jobs)
-        index._lasting = False
-        try:
-            index.fit(block, codes, classes=np.arange(self.n_classes))
-        except ValueError as error:
-            raise InvalidInputError(
-                f"Reference rows {start} to {start + len(block) - 1} of StreamedNeighbors cannot be searched: {error}"
-            ) from error
-        own = None if self.excluded is None else _among(self.excluded - start, len(block))
-        step = max(1, QUERIES_NBYTES // (NEIGHBOR_NBYTES * self.n_classes * self.k))
-        for first in range(0, len(self.queries), step):
-            part = slice(first, first + step)
-            exclude = None if own is None else own[part]
-            distances, places = index.kneighbors(self.queries[part], exclude=exclude)
-            yield part, distances, np.where(places < 0, -1, places + start)
-
-
-def search_blocks(blocks: Blocks, search: BlockSearch, codes: IntArray, size: int) -> Iterator[Found]:
-    """What a search finds in one block after the other."""
-    start = 0
-    for block in blocks.read(size):
-        stop = start + len(block)
-        yield from search(start, block, codes[start:stop])
-        start = stop
-    if start != blocks.n_rows:
-        raise InvalidInputError(
-            f"There were {blocks.n_rows} rows to be read in blocks, and there are {start} of them now.\n"
-            "Hint: do not write to files that are being read."
-        )
 
 
 class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
     """Exact search for the K nearest reference rows of each class, reading the reference rows in blocks."""
 
     class_count_: IntArray
-    _blocks: Blocks
+    _segments: tuple[Blocks, ...]
+    _components: FloatArray | None
     _codes: IntArray
 
     def __init__(
@@ -92,51 +53,88 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         self.search = search
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: ArrayLike, *, classes: ArrayLike | None = None) -> Self:
-        """Remember where the reference rows are."""
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        classes: ArrayLike | None = None,
+        components: FloatArray | None = None,
+    ) -> Self:
+        """Remember where the reference rows are; with `components`, each is mapped by them after it is read."""
         self._check_params()
         check_search(self._how, type(self).__name__, (Streamed,))
         self._free_nbytes()
-        blocks = as_blocks(X)
-        self._codes = self._encode(blocks, y, classes)
-        self._blocks, self.n_features_in_ = blocks, blocks.n_features
+        self._segments, self._components = open_rows(X), components
+        self._codes = self._encode(count_rows(self._segments), y, classes)
+        self.n_features_in_ = count_features(self._segments) if components is None else components.shape[1]
         self._count()
         return self
 
     def _neighbors_of(
-        self, queries: FloatArray, k: int, excluded: IntArray | None
+        self, queries: FloatArray, k: int, exclude: IntArray | None
     ) -> tuple[FloatArray, IntArray]:
         distances = np.full((len(queries), len(self.classes_), k), np.inf)
         ids = np.full(distances.shape, -1, dtype=np.int64)
-        if self._blocks.n_rows != self.n_samples_fit_:
+        if count_rows(self._segments) != self.n_samples_fit_:
             raise InvalidInputError(
-                f"{type(self).__name__} was fitted on {self.n_samples_fit_} rows, and finds {self._blocks.n_rows} of "
-                "them now.\nHint: fit it again; the files that it reads must not change."
+                f"{type(self).__name__} was fitted on {self.n_samples_fit_} rows, and finds "
+                f"{count_rows(self._segments)} of them now.\n"
+                "Hint: fit it again; the files that it reads must not change."
             )
-        if len(queries):
-            search = BlockSearch(queries, k, excluded, len(self.classes_), self._how.metric, self.n_jobs)
-            for part, found, places in search_blocks(self._blocks, search, self._codes, self._block_rows()):
-                merge_nearest(distances[part], ids[part], found, places)
+        for start, block in self._blocks(self._block_rows()) if len(queries) else ():
+            index = self._index_block(start, block, k)
+            excluded = None if exclude is None else _among(exclude - start, len(block))
+            step = max(1, QUERIES_NBYTES // (NEIGHBOR_NBYTES * len(self.classes_) * k))
+            for first in range(0, len(queries), step):
+                part = slice(first, first + step)
+                found, positions = index.kneighbors(
+                    queries[part], exclude=None if excluded is None else excluded[part]
+                )
+                merge_nearest(
+                    distances[part], ids[part], found, np.where(positions < 0, -1, positions + start)
+                )
         return distances, ids
 
     def _neighbors_of_reference(self, k: int) -> tuple[FloatArray, IntArray]:
         shape = (self.n_samples_fit_, len(self.classes_), k)
         distances, ids = np.empty(shape), np.empty(shape, dtype=np.int64)
-        start = 0
-        # As many queries as can be held beside a block: each of these parts takes a pass over all rows.
-        for queries in self._blocks.read(max(1, self._block_rows() // 2)):
+        # As many queries as fit in memory next to a block: each of these parts takes a pass over all rows.
+        for start, queries in self._blocks(max(1, self._block_rows() // 2)):
             part = slice(start, start + len(queries))
             rows = check_rows(queries, "X", type(self).__name__)
             distances[part], ids[part] = self._neighbors_of(rows, k, np.arange(part.start, part.stop))
-            start = part.stop
         return distances, ids
+
+    def _blocks(self, size: int) -> Iterator[tuple[int, FloatArray]]:
+        """Every block of reference rows, mapped, with the id of its first row."""
+        start = 0
+        for block in read_segments(self._segments, size):
+            yield start, block if self._components is None else map_rows(block, self._components)
+            start += len(block)
+        if start != self.n_samples_fit_:
+            raise InvalidInputError(
+                f"There were {self.n_samples_fit_} rows to be read in blocks, and there are {start} of them now.\n"
+                "Hint: do not write to files that are being read."
+            )
+
+    def _index_block(self, start: int, block: FloatArray, k: int) -> ClasswiseNeighbors:
+        index = ClasswiseNeighbors(k, search=Exact(self._how.metric), n_jobs=self.n_jobs)
+        index._lasting = False
+        try:
+            codes = self._codes[start : start + len(block)]
+            return index.fit(block, codes, classes=np.arange(len(self.classes_)))
+        except ValueError as error:
+            raise InvalidInputError(
+                f"Reference rows {start} to {start + len(block) - 1} of StreamedNeighbors cannot be searched: {error}"
+            ) from error
 
     def _block_rows(self) -> int:
         width = VALUE_NBYTES[self._how.metric] * (self.n_features_in_ + 1)
         return max(1, self._free_nbytes() // width)
 
     def _free_nbytes(self) -> int:
-        """Memory for blocks, beside what threads and queries take."""
+        """Memory for blocks, without the share of threads and queries."""
         taken = THREAD_NBYTES * n_threads(self.n_jobs) + QUERIES_NBYTES
         return check_memory(self._how.memory, "memory", "Streamed", minimum=taken + MINIMUM_NBYTES) - taken
 
@@ -149,20 +147,12 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         self.class_count_ = np.bincount(self._codes, minlength=len(self.classes_))
 
     def _after_load(self) -> None:
-        if not hasattr(self, "_blocks"):
+        if not hasattr(self, "_segments"):
             return  # a parameter, not fitted
-        require(isinstance(self._blocks, Blocks), "an index has no rows")
-        require(isinstance(self._how, Streamed), "an index has an unknown search")
-        require(self._how.metric in METRICS, "an index has an unknown metric")
-        require(isinstance(self.classes_, np.ndarray) and self.classes_.ndim == 1, "an index has no classes")
-        require(self._blocks.n_features == self.n_features_in_, "an index has other features than it says")
-        n, codes = self._blocks.n_rows, self._codes
+        require(all(isinstance(segment, Blocks) for segment in self._segments), "an index has no rows")
+        n, codes = count_rows(self._segments), self._codes
         require(
             n and isinstance(codes, np.ndarray) and codes.shape == (n,), "an index has other labels than rows"
-        )
-        require(
-            codes.dtype.kind == "i" and codes.min() >= 0 and codes.max() < len(self.classes_),
-            "an index has labels outside its classes",
         )
         self._count()
 
@@ -187,14 +177,14 @@ def merge_nearest(distances: FloatArray, ids: IntArray, found: FloatArray, found
     ids[moving] = np.take_along_axis(both_ids, order, axis=-1)
 
 
-def index_for(search: Any, n_neighbors: int, metric: str, n_jobs: int | None) -> Any:
+def index_for(search: Any, *, n_neighbors: int, metric: str, n_jobs: int | None) -> Any:
     """An index that is searched as asked, with another metric."""
     how = clone(search).set_params(metric=metric)
     kind = StreamedNeighbors if isinstance(how, Streamed) else ClasswiseNeighbors
     return kind(n_neighbors, search=how, n_jobs=n_jobs)
 
 
-MOST_SAMPLED = 50_000
+MAX_SAMPLED = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,11 +194,11 @@ class Sample(Stored):
     rows: IntArray
     n_rows: int
 
-    def places(self, positions: IntArray) -> IntArray:
+    def positions(self, rows: IntArray) -> IntArray:
         """Positions among all training rows, then validation rows, as those among the sample, then validation rows."""
-        place = np.minimum(np.searchsorted(self.rows, positions), len(self.rows) - 1)
-        seen = np.where(self.rows[place] == positions, place, -1)
-        return np.where(positions >= self.n_rows, positions - self.n_rows + len(self.rows), seen)
+        at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        sampled = np.where(self.rows[at] == rows, at, -1)
+        return np.where(rows >= self.n_rows, rows - self.n_rows + len(self.rows), sampled)
 
     def _after_load(self) -> None:
         require(isinstance(self.rows, np.ndarray) and self.rows.dtype.kind == "i", "its sample has no rows")
@@ -220,27 +210,31 @@ class Sample(Stored):
 class StreamedRows:
     """Training rows that are read in blocks, their classes as positions in `classes`, and the sample of them."""
 
-    blocks: Blocks
+    segments: tuple[Blocks, ...]
     codes: IntArray
     classes: Array
     sample: Sample
 
 
 def sample_of(codes: IntArray, random_state: Any) -> Sample:
-    """The training rows that learned parts are shown."""
-    # Not drawn from a generator, which would change what comes after.
+    """The training rows that learned parts see."""
+    # Not drawn from a generator, which would change later draws.
     seed = random_state if isinstance(random_state, int) else 0
-    return Sample(draw_sample(codes, MOST_SAMPLED, seed), len(codes))
+    return Sample(draw_sample(codes, MAX_SAMPLED, seed), len(codes))
 
 
 def stream_rows(
     X: Any, y: ArrayLike, classes: ArrayLike | None, random_state: Any, owner: str
 ) -> StreamedRows:
     """Training rows to be read in blocks, with their labels checked and a sample drawn."""
-    blocks, labels = as_blocks(X), check_labels(y, "y", owner)
-    check_same_length(blocks, "X", labels, "y", owner)
+    if isinstance(X, Mapping):
+        raise InvalidInputError(
+            f"X passed to {owner} has several views, which cannot be combined with Streamed."
+        )
+    segments, labels = open_rows(X), check_labels(y, "y", owner)
+    check_same_length(range(count_rows(segments)), "X", labels, "y", owner)
     if not len(labels):
         raise InvalidInputError(f"X passed to {owner} has no rows.")
     known = np.unique(labels) if classes is None else np.asarray(classes)
     codes = encode_labels(labels, known, "y", owner)
-    return StreamedRows(blocks, codes, known, sample_of(codes, random_state))
+    return StreamedRows(segments, codes, known, sample_of(codes, random_state))

@@ -401,7 +401,7 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
             Columns as `classes_`.
         """
         _, proba, vectors = self._ask(X, labels=False)
-        return self.method_.predict_trust(vectors, proba, left_out=self._own(vectors))
+        return self.method_.predict_trust(vectors, proba, exclude=self._own(vectors))
 
     def assess(self, X: Any) -> Assessment:
         """Label, probability, trust and familiarity of every row, all from one pass through the classifier.
@@ -418,9 +418,9 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         labels, proba, vectors = self._ask(X, labels=True)
         own, familiarity = self._own(vectors), None
         if hasattr(self.method_, "trust_and_familiarity"):
-            trust, familiarity = self.method_.trust_and_familiarity(vectors, proba, left_out=own)
+            trust, familiarity = self.method_.trust_and_familiarity(vectors, proba, exclude=own)
         else:
-            trust = self.method_.predict_trust(vectors, proba, left_out=own)
+            trust = self.method_.predict_trust(vectors, proba, exclude=own)
         predicted = np.arange(len(trust)), encode_labels(labels, self.classes_, "y_pred", type(self).__name__)
         return Assessment(
             label=labels,
@@ -463,14 +463,14 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         labels = check_labels(y, "y", owner)
         check_same_length(vectors, "X", labels, "y", owner)
         codes = encode_labels(labels, self.classes_, "y", owner)
-        trust = self.method_.predict_trust(vectors, proba, left_out=self._own(vectors, codes))
+        trust = self.method_.predict_trust(vectors, proba, exclude=self._own(vectors, codes))
         return trust[np.arange(len(codes)), codes]
 
     @available_if(_has_neighbors("familiarity"))
     def familiarity(self, X: Any) -> FloatArray:
         """Have rows like these been seen: a p-value for each, small for a row unlike all others."""
         _, proba, vectors = self._ask(X, labels=False)
-        return self.method_.familiarity(vectors, proba, left_out=self._own(vectors))
+        return self.method_.familiarity(vectors, proba, exclude=self._own(vectors))
 
     @available_if(_has_neighbors("kneighbors"))
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[FloatArray, IntArray]:
@@ -484,7 +484,7 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
     def explain(self, X: Any) -> Explanation:
         """What raised and lowered the trust in each row, and the neighbors behind it."""
         labels, proba, vectors = self._ask(X, labels=True)
-        explanation = self.method_.explain(vectors, proba, y_pred=labels, left_out=self._own(vectors))
+        explanation = self.method_.explain(vectors, proba, y_pred=labels, exclude=self._own(vectors))
         frames = getattr(self, "_frames_in_fit", None)
         return replace(
             explanation.renumbered(self._original(explanation.indices)),
