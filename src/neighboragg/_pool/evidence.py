@@ -72,13 +72,18 @@ class FitData:
     streamed: StreamedRows | None = None
     """All training rows, where they are read in blocks; the arrays above are then those of a sample."""
 
+    groups: tuple[IntArray, IntArray] | None = None
+    """Numbers of the groups of the training and of the validation rows, where new rows will be of other groups."""
+    is_separate: bool = False
+    """Whether validation rows come in other groups than training rows, and so cannot be reference rows."""
+
     @property
     def shared(self) -> bool:
         """Whether training rows vouch for themselves with out-of-sample probabilities."""
         return self.X_val is self.X
 
     def all_rows(self) -> tuple[FloatArray, IntArray]:
-        """Training rows, followed by the validation rows where those are others; and their classes."""
-        if self.shared:
+        """Reference rows and their classes: training rows, followed by validation rows that are others like them."""
+        if self.shared or self.is_separate:
             return self.X, self.codes
         return np.concatenate([self.X, self.X_val]), np.concatenate([self.codes, self.codes_val])

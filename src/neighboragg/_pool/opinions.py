@@ -318,7 +318,8 @@ class Boosting(BuiltinOpinion):
             for max_features, columns in ((1.0, None), (SOME_COLUMNS, None), (SOME_COLUMNS, axes)):
                 rows = _with_columns(data, columns)
                 for boosted in self._unfitted(max_features):
-                    member, proba = _fit_out_of_fold(name, boosted, rows, pool_rows)
+                    fit = _fit_apart if data.is_separate else _fit_out_of_fold
+                    member, proba = fit(name, boosted, rows, pool_rows)
                     members.append((member, columns))
                     found.append(proba)
         return AverageOpinion(name, tuple(members)), np.mean(found, axis=0)
@@ -340,6 +341,8 @@ def fit_second_opinion(name: str, estimator: Any, data: FitData, pool_rows: IntA
 def _fit(name: str, estimator: Any, data: FitData, pool_rows: IntArray) -> Fitted:
     if learns_a_map(estimator):
         return estimator.fit(name, data, pool_rows)
+    if data.is_separate:
+        return _fit_apart(name, estimator, data, pool_rows)
     fit = _fit_out_of_bag if _votes_out_of_bag(estimator) else _fit_out_of_fold
     return fit(name, estimator, data, pool_rows)
 
@@ -378,6 +381,10 @@ def _with_axes(X: FloatArray, axes: FloatArray | None) -> FloatArray:
 
 def _fit_kernel(name: str, data: FitData, pool_rows: IntArray, **settings: Any) -> Fitted:
     X, codes = data.all_rows()
+    if data.is_separate:
+        scored = np.random.default_rng(0).permutation(len(codes))[: len(pool_rows)]
+        model, _ = fit_kernel_ridge(X, codes, data.n_classes, scored, **settings)
+        return KernelOpinion(name, model, codes), model.predict_proba(data.X_val[pool_rows])
     positions = pool_rows + len(codes) - len(data.codes_val)
     model, proba = fit_kernel_ridge(X, codes, data.n_classes, positions, **settings)
     return KernelOpinion(name, model, codes), proba
@@ -395,6 +402,17 @@ def _fit_out_of_fold(
     fitted = cross_fit(lambda n: clone(estimator), rows.__getitem__, codes, np.arange(data.n_classes), splits)
     model = _fit_classes(estimator, rows, codes)
     return ClassifierOpinion(name, model, SMOOTH_FLOOR, data.n_classes), fitted.proba[positions]
+
+
+def _fit_apart(
+    name: str, estimator: Any, data: FitData, pool_rows: IntArray
+) -> tuple[ClassifierOpinion, FloatArray]:
+    """Fit on training rows alone, which share no group with the validation rows."""
+    floor = VOTE_FLOOR if _votes_out_of_bag(estimator) else SMOOTH_FLOOR
+    opinion = ClassifierOpinion(
+        name, _fit_classes(estimator, _limited(data.X), data.codes), floor, data.n_classes
+    )
+    return opinion, opinion.predict_proba(data.X_val[pool_rows])
 
 
 def _votes_out_of_bag(estimator: Any) -> bool:

@@ -29,7 +29,8 @@ def sample_weights(
     everybody = np.bincount(np.concatenate([all_labels, data.codes_val]), minlength=data.n_classes)
     weights = share_weights(data.codes_val[pool_rows], everybody, by_chance=CLASSES_BY_CHANCE)
     # A sample of training rows is drawn by class, and validation rows are not.
-    if len(all_labels) > len(data.codes) or len(pool_rows) >= ENOUGH_ROWS:
+    # And neighbors in a row's own group would agree too often.
+    if data.is_separate or len(all_labels) > len(data.codes) or len(pool_rows) >= ENOUGH_ROWS:
         return weights
     others = np.random.default_rng(seed).permutation(len(data.codes))[: OTHERS_PER_ROW * len(pool_rows)]
     others.sort()

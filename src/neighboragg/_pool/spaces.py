@@ -71,16 +71,25 @@ class Neighborhoods(Stored):
     spaces: Spaces
     indexes: dict[str, ClasswiseNeighbors | StreamedNeighbors]
     n_rows: int
+    rows: IntArray | None = None
+    """Positions of the reference rows among the rows of fit, where some of the first are not among them."""
 
     @classmethod
     def of(
-        cls, spaces: Spaces, data: FitData, *, with_validation: bool, search: Any, **settings: Any
+        cls,
+        spaces: Spaces,
+        data: FitData,
+        *,
+        with_validation: bool,
+        search: Any,
+        rows_of_fit: IntArray | None = None,
+        **settings: Any,
     ) -> "Neighborhoods":
         """Index training rows, followed by validation rows if asked for and if they are others."""
         streamed = data.streamed
         parts: tuple[Any, ...] = (data.X,) if streamed is None else streamed.segments
         codes = data.codes if streamed is None else streamed.codes
-        if with_validation and not data.shared:
+        if with_validation and not (data.shared or data.is_separate):
             parts, codes = (*parts, data.X_val), np.concatenate([codes, data.codes_val])
         rows: Any = parts if streamed is not None else parts[0] if len(parts) == 1 else np.concatenate(parts)
         indexes = {}
@@ -93,7 +102,7 @@ class Neighborhoods(Stored):
                 indexes[name] = index.fit(rows, codes, components=components, **given)
             else:
                 indexes[name] = index.fit(spaces.map(name, rows), codes, **given)
-        return cls(spaces, indexes, len(codes))
+        return cls(spaces, indexes, len(codes), rows_of_fit)
 
     @property
     def distances_per_row(self) -> int:
@@ -110,14 +119,23 @@ class Neighborhoods(Stored):
     def find_in(
         self, name: str, X: FloatArray, n_neighbors: int | None = None
     ) -> tuple[FloatArray, IntArray]:
-        """The nearest rows of each class in one space."""
-        return self.indexes[name].kneighbors(self.spaces.map(name, X), n_neighbors)
+        """The nearest rows of each class in one space, by their positions in fit."""
+        distances, ids = self.indexes[name].kneighbors(self.spaces.map(name, X), n_neighbors)
+        return distances, self.positions(ids)
+
+    def positions(self, ids: IntArray) -> IntArray:
+        """Positions in fit of reference rows; -1 stays."""
+        return ids if self.rows is None else np.where(ids < 0, -1, self.rows[ids])
 
     def ids(self, positions: IntArray | None) -> IntArray | None:
         """Ids of rows of fit, given by position; None if none of them is indexed."""
         if positions is None or (positions < 0).all():
             return None
-        return np.where(positions < self.n_rows, positions, -1)
+        if self.rows is None:
+            return np.where(positions < self.n_rows, positions, -1)
+        ids = np.full(int(max(self.rows.max(), positions.max())) + 1, -1)
+        ids[self.rows] = np.arange(self.n_rows)
+        return np.where(positions < 0, -1, ids[positions])
 
 
 # Up to this size a group is skipped among some more neighbors; a larger one is left out of an index of its own.

@@ -2,6 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -41,6 +42,8 @@ class TrustMethod(Savable, BaseEstimator, ABC):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        groups_val: ArrayLike | None = None,
     ) -> Self:
         """Fit on training rows and on validation rows that the classifier was not trained on.
 
@@ -60,13 +63,18 @@ class TrustMethod(Savable, BaseEstimator, ABC):
         classes : array-like of shape (n_classes,), default=None
             All classes in the order of the probability columns (sorted), where `y` may lack some. Defaults to
             the labels in `y`.
+        groups : array-like of shape (n_train,), default=None
+            Group of each training row, such as the user, the page or the day it is from, where new rows will be of
+            other groups. A method that learns from neighbors then never uses a row's own group.
+        groups_val : array-like of shape (n_val,), default=None
+            Group of each validation row; given if and only if `groups` and `X_val` are.
 
         Returns
         -------
         self : TrustMethod
         """
         data = self._check_fit(X, y, X_val, y_val, proba_val, classes)
-        self._fit(data)
+        self._fit(replace(data, groups=self._check_groups(data, groups, groups_val)))
         return self
 
     def predict_trust(self, X: ArrayLike, proba: ArrayLike, *, exclude: IntArray | None = None) -> FloatArray:
@@ -209,6 +217,29 @@ class TrustMethod(Savable, BaseEstimator, ABC):
                 TrustWarning,
                 stacklevel=4,
             )
+
+    def _check_groups(
+        self, data: FitData, groups: ArrayLike | None, groups_val: ArrayLike | None
+    ) -> tuple[IntArray, IntArray] | None:
+        """Numbers of the groups of training and validation rows."""
+        owner = type(self).__name__
+        if groups is None and groups_val is None:
+            return None
+        if groups is None or (groups_val is None) != data.shared:
+            raise InvalidInputError(
+                f"{owner}.fit needs the groups of the training rows and, where X_val is given, those of its rows.\n"
+                "Hint: pass groups=, and groups_val= together with X_val."
+            )
+        own = check_labels(groups, "groups", owner)
+        others = own if groups_val is None else check_labels(groups_val, "groups_val", owner)
+        for name, values, rows in (("groups", own, data.codes), ("groups_val", others, data.codes_val)):
+            if len(values) != len(rows):
+                raise InvalidInputError(
+                    f"{name} passed to {owner} must have one value for each row. Got {len(values)} for {len(rows)} "
+                    "rows."
+                )
+        numbers = np.unique(np.concatenate([own, others]), return_inverse=True)[1]
+        return numbers[: len(own)], numbers[len(own) :]
 
     def _check_vectors(self, X: Any, name: str, *, n_features: int | None = None) -> FloatArray:
         """One vector for each row; `n_features` is None for the rows that decide it."""

@@ -1,5 +1,6 @@
 """NeighborAgg: the classifier's probabilities and class-wise neighbors, combined by a learned aggregator."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,10 +25,11 @@ from neighboragg._pool.opinions import (
     resolve_opinions,
 )
 from neighboragg._pool.pool import Aggregator, PoolAggregator
+from neighboragg._pool.row_groups import separate_groups, share_among_themselves
 from neighboragg._pool.row_weights import sample_weights
 from neighboragg._pool.spaces import Neighborhoods, Neighbors, Spaces
 from neighboragg._store.objects import require
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 from neighboragg.methods._explanation import Explanation
 from neighboragg.methods._familiarity import Familiarity, nonconformity
 from neighboragg.methods._method import TrustMethod
@@ -302,7 +304,7 @@ class NeighborAgg(TrustMethod):
             names,
             contributions,
             shown.distances,
-            shown.ids,
+            self.neighborhoods_.positions(shown.ids),
             groups=groups,
             spaces=spaces,
             proba=values,
@@ -362,6 +364,7 @@ class NeighborAgg(TrustMethod):
         self.aggregator_ = self._resolve_aggregator()
         # One draw, whatever is learned: the order of draws is part of the results.
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        data, rows_of_fit = self._without_own_groups(data, seed)
         opinions = resolve_opinions(
             self.second_opinions,
             effort=self.effort,
@@ -381,6 +384,7 @@ class NeighborAgg(TrustMethod):
             data,
             with_validation=self.aggregator_.indexes_validation,
             search=search,
+            rows_of_fit=rows_of_fit,
             n_neighbors=self._resolve_n_neighbors(),
             n_jobs=self.n_jobs,
         )
@@ -392,6 +396,8 @@ class NeighborAgg(TrustMethod):
         announce(f"Weighing experts by {len(pool_rows):,} validation rows")
         weight = self._row_weights(data, pool_rows, search.metric, seed)
         positions = self._positions_of_validation(data)[pool_rows]
+        if data.is_separate:
+            positions = np.full(len(pool_rows), -1)  # they are not among the reference rows
         values = np.empty(len(pool_rows))
 
         def evidence_of(part: slice) -> Evidence:
@@ -409,6 +415,31 @@ class NeighborAgg(TrustMethod):
             self.aggregator_.fit(evidence_of(slice(len(pool_rows))), data.codes_val[pool_rows])
         self.familiarity_ = Familiarity(values, data.proba_val[pool_rows].argmax(axis=1), data.n_classes)
 
+    def _without_own_groups(self, data: FitData, seed: int) -> tuple[FitData, IntArray | None]:
+        """Validation rows of other groups than the training rows, if groups are known or look likely."""
+        if data.groups is not None:
+            if data.streamed is not None:
+                raise InvalidInputError(
+                    "Groups cannot be combined with Streamed.\nHint: search=None, or no groups."
+                )
+            return separate_groups(data, *data.groups, seed)
+        if not self.aggregator_.indexes_validation or data.shared or data.streamed is not None:
+            return data, None
+        first = columns_of(self.spaces_.views)[self.spaces_.first]
+        share, is_grouped = share_among_themselves(data, first, n_jobs=self.n_jobs, seed=seed)
+        if not is_grouped:
+            return data, None
+        warnings.warn(
+            f"{share:.0%} of the validation rows passed to {type(self).__name__} are nearer to another validation row "
+            "than to any of as many training rows (50% if both were drawn alike). They seem to come in groups, such "
+            "as users, pages, or days, or from another source. Trust is learned from their distances to training "
+            "rows only.\n"
+            "Hint: pass groups= and groups_val= if rows come in groups and new rows will be of other groups.",
+            TrustWarning,
+            stacklevel=4,
+        )
+        return replace(data, is_separate=True), None
+
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         return self._trust_without(X, proba, None)
 
@@ -424,7 +455,9 @@ class NeighborAgg(TrustMethod):
     ) -> tuple[Evidence, dict[str, Neighbors]]:
         """Evidence about new rows, and their neighbors; without `search`, only if the aggregator uses them."""
         found = self._find(X, exclude) if search or self.aggregator_.uses_neighbors else {}
-        seen = exclude if exclude is None or self.sample_ is None else self.sample_.positions(exclude)
+        seen = self.neighborhoods_.ids(exclude)
+        if exclude is not None and self.sample_ is not None:
+            seen = self.sample_.positions(exclude)
         opinions = {opinion.name: opinion.predict_proba(X, seen) for opinion in self.opinions_}
         return self._as_evidence(proba, found, opinions), found
 
