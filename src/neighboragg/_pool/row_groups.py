@@ -47,7 +47,7 @@ def share_among_themselves(
 ) -> tuple[float, bool]:
     """Share of the validation rows that are nearer to another one than to any of as many training rows.
 
-    And whether that is more than chance explains. It is a half for rows drawn at random, and more for rows of a few groups.
+    And whether that is more than chance explains. It is a half for rows drawn at random, and more for a few groups.
     """
     rng = np.random.default_rng(seed)
     n = min(len(data.X_val), len(data.X) + 1, MAX_COMPARED)
