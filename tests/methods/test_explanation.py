@@ -155,7 +155,6 @@ def test_table_without_pandas(explanation, monkeypatch):
     )
 
 
-@pytest.mark.filterwarnings("ignore:proba_val passed to")
 class TestOfNeighborAgg:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 150)

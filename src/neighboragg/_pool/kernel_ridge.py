@@ -22,7 +22,7 @@ LARGEST_REACH = 1e4
 SMALLEST_DISTANCE = 1e-3
 # A row that decides its own answer alone has no answer without itself.
 LARGEST_LEVERAGE = 1 - 1e-6
-# Similarities, or values of rows, held at a time: 2**22, 32 MB.
+# Similarities, or values of rows, in memory at a time: 2**22, 32 MB.
 BLOCK_ELEMENTS = 2**22
 # The last rows of a matrix product have other last bits where they are too few for a tile, of up to 32 rows or of 24:
 # so many rows are whole tiles, and a row has the same bits in whatever block.
@@ -30,7 +30,7 @@ WHOLE_TILES = 96
 # The map is learned from some of the rows, and gradients are taken at fewer.
 GRADIENT_STEPS, GRADIENT_LANDMARKS, FITTED_ROWS, GRADIENT_ROWS = 2, 500, 6000, 1000
 # Wider rows are first turned to their principal axes: the cost of a map is cubic in its columns.
-MOST_COLUMNS = 128
+MAX_COLUMNS = 128
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class KernelRidge(Stored):
 
     @cached_property
     def _squared_lengths(self) -> FloatArray:
-        """Of the landmarks, which are many beside one row."""
+        """Of the landmarks, which are many compared with one row."""
         return squared_lengths(self.landmarks)
 
 
@@ -153,8 +153,8 @@ def learn_gradient_map(X: FloatArray, codes: IntArray, n_classes: int, *, seed: 
     X, codes = X[some], codes[some]
     space = LinearMap.scaling(X)
     with ONE_THREAD:
-        if X.shape[1] > MOST_COLUMNS:
-            space = space.followed_by(principal_axes(space.apply(X[:GRADIENT_ROWS]), MOST_COLUMNS))
+        if X.shape[1] > MAX_COLUMNS:
+            space = space.followed_by(principal_axes(space.apply(X[:GRADIENT_ROWS]), MAX_COLUMNS))
         for _ in range(GRADIENT_STEPS):
             scored = rng.permutation(len(X))[:GRADIENT_ROWS]
             model, _ = fit_kernel_ridge(

@@ -7,12 +7,12 @@ from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._pool.evidence import FitData
 from neighboragg.search import ClasswiseNeighbors, Exact
 
-# Rows that each stratum is thought to have beside its own, so that the weight of a handful of rows stays near one.
+# Rows added to each stratum, so the weight of a handful of rows stays near one.
 EXTRA_ROWS = 10
 # Rows drawn like the others are so unlike them less often than this. A network separates its training rows better than
 # others, so that it takes less to doubt that neighbors agree with both as often.
 CLASSES_BY_CHANCE, AGREEMENT_BY_CHANCE = 1e-3, 0.02
-# Neighbors asked whether they are of a row's own class, and levels of how many are.
+# Neighbors that are compared with a row's own class, and levels of how many agree.
 N_NEIGHBORS, N_LEVELS = 20, 4
 # Training rows looked at for each validation row: more say little more about all rows. So many validation rows are
 # hardly easier or harder than others, and not worth a further search.
@@ -54,7 +54,7 @@ def share_weights(
     if n_all == n or possible.sum() < 2:
         return given
     distance = ((counts - expected)[possible] ** 2 / expected[possible]).sum()
-    # These rows are among all, so that they are nearer to them than to the others.
+    # These rows are among all, and so nearer to all than to the others.
     if chdtrc(possible.sum() - 1, distance * (n_all - 1) / (n_all - n)) < by_chance:
         return given
     weights = given * ((expected + EXTRA_ROWS) / (counts + EXTRA_ROWS))[strata]

@@ -11,12 +11,12 @@ from neighboragg._core.types import BoolArray, FloatArray, IntArray
 MAX_NEWTON_STEPS = 50
 # Evidence copied at a time: 2**23 values, 64 MB.
 OUTER_ELEMENTS = 2**23
-# In standard errors: up to the first gain the pool has no say, from the second on it has all.
+# In standard errors: up to the first gain the pool gets no weight, from the second on all of it.
 GUARD_START, GUARD_END = 0.5, 1.5
-# Experts share errors, so that together they deserve little more weight than one alone.
+# Experts share errors, so together they deserve little more weight than one alone.
 TOTAL_WEIGHT = 1.15
-# In units of the evidence's own spread; whoever deserves less says nothing.
-LEAST_SHARPNESS = 1e-3
+# In units of the spread of the evidence; an expert with less gets next to no weight.
+MIN_SHARPNESS = 1e-3
 
 
 def centered(tensor: FloatArray) -> FloatArray:
@@ -48,7 +48,7 @@ def pool_weights(
         gradient = (weight[:, None] * (expected - chosen)).sum(axis=0) + 2 * penalty * (theta - mean)
         outer = _outer_product(tensor, weight[:, None] * trust)
         hessian = outer - (weight[:, None] * expected).T @ expected + 2 * penalty * np.eye(n_experts)
-        step = _newton_step(hessian, gradient, held=theta <= lowest)
+        step = _newton_step(hessian, gradient, at_bound=theta <= lowest)
         size, candidate = 1.0, np.inf
         while size > 1e-6:
             moved = np.maximum(theta - size * step, lowest)
@@ -77,13 +77,13 @@ def _outer_product(tensor: FloatArray, weight: FloatArray) -> FloatArray:
     return total
 
 
-def _newton_step(hessian: FloatArray, gradient: FloatArray, held: BoolArray) -> FloatArray:
-    """What to subtract from the weights; nothing from those `held` at their lower bound that would pass it."""
-    free = ~held | (gradient < 0)
+def _newton_step(hessian: FloatArray, gradient: FloatArray, at_bound: BoolArray) -> FloatArray:
+    """What to subtract from the weights; nothing from those at their lower bound that would pass it."""
+    free = ~at_bound | (gradient < 0)
     while True:
         step = np.zeros(len(gradient))
         step[free] = np.linalg.solve(hessian[np.ix_(free, free)], gradient[free])
-        passing = held & (step > 0)
+        passing = at_bound & (step > 0)
         if not passing.any():
             return step
         free &= ~passing
@@ -133,7 +133,7 @@ def fit_pool(
             for e in range(tensor.shape[2])
         ]
     )
-    scale = spread / np.maximum(sharpness, LEAST_SHARPNESS)
+    scale = spread / np.maximum(sharpness, MIN_SHARPNESS)
     calibrated = np.divide(tensor, scale, out=tensor if overwrite else None)
     prior = skill_prior(calibrated, codes, groups, sample_weight)
     theta = pool_weights(

@@ -50,7 +50,7 @@ from neighboragg.labels._rules import FlagRule, JudgedLabels, Nothing, as_rule
 
 @dataclass(frozen=True, eq=False)
 class NewLabels:
-    """Labels of new rows, judged."""
+    """Scores, flags and suggestions for the labels of new rows."""
 
     mask: BoolArray
     scores: FloatArray
@@ -67,7 +67,7 @@ def new_labels(
     return NewLabels(mask, scores, classes[codes], suggested, trust[np.arange(len(codes)), codes])
 
 
-# Score of a label by the noise model, beside the scores by trust alone.
+# Score of a label by the noise model; the other scores are by trust alone.
 ODDS = "odds"
 EFFORTS = ("fast", "balanced", "best")
 N_PASSES, N_FOLDS, N_NEIGHBORS = 2, 5, 20
@@ -76,13 +76,13 @@ MAX_ROWS_FOR_METRIC = 100_000
 
 
 class MislabelDetector(Savable, BaseEstimator):
-    """Finds wrong labels by what out-of-sample models and neighbors say, in two passes.
+    """Finds wrong labels by out-of-sample models and neighbors, in two passes.
 
     Parameters
     ----------
     estimator : classifier with `predict_proba`, default=None
-        Cross-validated in :meth:`fit` for its opinion on every row. None uses the neighbors and models of its own
-        only, and the probabilities passed to :meth:`fit`, if any.
+        Cross-validated in :meth:`fit` to predict every row. None uses only the neighbors, the built-in models, and
+        the probabilities passed to :meth:`fit`, if any.
     features : "auto", "passthrough", transformer, callable or mapping, default="auto"
         How rows become the vectors whose distances matter. "auto":
         :class:`~neighboragg.features.TabularFeatures`, which brings the columns of an array or data frame to
@@ -105,7 +105,7 @@ class MislabelDetector(Savable, BaseEstimator):
         Whether rows with identical features form a group, and so do not vouch for each other. Right for
         copies; choose ``"ignore"`` where independent rows coincide, as with few discrete features.
     random_state : int, RandomState instance or None, default=0
-        Seeds folds and models of its own.
+        Seeds folds and built-in models.
     n_jobs : int, default=None
         Threads of the search and of the trees.
 
@@ -124,17 +124,17 @@ class MislabelDetector(Savable, BaseEstimator):
 
     Notes
     -----
-    *Evidence*, all out of sample: given probabilities, models of its own, distances to the nearest 1, 5 and 20 rows of
+    *Evidence*, all out of sample: given probabilities, built-in models, distances to the nearest 1, 5 and 20 rows of
     each class, and the labels of the 20 nearest rows; both also in a learned metric. A log-linear pool turns it into
     trust t_c in every class.
-    As labels are noisy, a second pass weights every row by t_y / max_c t_c: in the models of its own, the votes and the
+    As labels are noisy, a second pass weights every row by t_y / max_c t_c: in the built-in models, the votes and the
     pool; distances are taken to rows above 1/2 only. The geometric mean of the passes, with one temperature, is
     the label trust. Class-wise distances take 16 · n · n_classes · n_neighbors bytes in each metric.
 
     *P(label is wrong).* A model of random errors (their rate, pairs of classes that are mistaken for each other, and
     how much sharper the right label is known than the given one) is fitted by expectation maximization. Errors that
     look like ambiguity cannot be told from it; they are ranked by how far another class is trusted more. The two are
-    mixed by how much the first explains, so that no small change of the data makes the result jump, and
+    mixed by how much the first explains, so small changes of the data do not make the result jump, and
     ``result_.noise_rate_range`` says what the share of wrong labels would be if all of them were of one sort.
 
     *Rows that must not vouch for each other.* Rows of one group, and identical rows, are never neighbors of one
@@ -238,7 +238,7 @@ class MislabelDetector(Savable, BaseEstimator):
         *,
         keep_models: bool,
     ) -> MislabelResult:
-        """Fit; without its models of its own kept, the detector cannot judge further rows."""
+        """Fit; without its built-in models, the detector cannot judge further rows."""
         owner = type(self).__name__
         self._rule = as_rule(self.flag, owner)
         self._check_params(proba)
@@ -492,10 +492,10 @@ def find_mislabeled(
     y : array-like of shape (n,)
         Labels to judge, of at least two classes.
     estimator : classifier with `predict_proba`, default=None
-        Cross-validated for its opinion on every row.
+        Cross-validated to predict every row.
     proba : array-like of shape (n, n_classes), default=None
         Out-of-fold probabilities instead of an estimator, columns in the sorted order of classes. With neither,
-        neighbors and models of its own judge alone.
+        neighbors and built-in models judge alone.
     groups : array-like of shape (n,), default=None
         Rows of one group do not vouch for each other.
     verified : array-like of bool of shape (n,) or of int, default=None
@@ -505,7 +505,7 @@ def find_mislabeled(
         ``"estimated"``, an int for the number of labels to flag, a float in (0, 1) for the share of the right
         labels that may be flagged.
     random_state : int, RandomState instance or None, default=0
-        Seeds folds and models of its own.
+        Seeds folds and built-in models.
     progress : callable, default=None
         Called as ``progress(stage, done, total)`` with a text and two numbers while the work goes on; `total` is 0 as
         long as it is not known.

@@ -9,7 +9,7 @@ from neighboragg._core.stats import softmax
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._store.objects import Stored
 
-# Trust is calibrated to labels of which some are wrong, so that trust in the right one is sharper: steps to try.
+# Trust is calibrated to labels of which some are wrong, so trust in the right one is sharper: steps to try.
 SHARPNESSES = (1.0, 1.22, 1.5, 1.83, 2.25, 2.8, 3.4)
 PLAUSIBILITIES = (0.0, 0.5, 1.0)
 PLAUSIBILITY_FLOOR = 0.01

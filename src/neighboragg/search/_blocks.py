@@ -54,7 +54,7 @@ class ArrayBlocks(Stored, Blocks):
     def read(self, size: int) -> Iterator[FloatArray]:
         """Slices, copied to memory one at a time."""
         for start in range(0, self.n_rows, size):
-            # A copy, so that what is searched is no longer tied to pages of a file.
+            # A copy, so the block is no longer tied to pages of a file.
             yield _floats(np.array(self.array[start : start + size]))
 
     def _saved_state(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class ParquetBlocks(Blocks):
 
 
 def map_rows(rows: FloatArray, components: FloatArray) -> FloatArray:
-    """Rows after a linear map: row by row in double precision, so that a row maps to the same bits in any batch."""
+    """Rows after a linear map: row by row in double precision, so a row maps to the same bits in any batch."""
     wide = np.asarray(rows, dtype=np.float64), np.asarray(components, dtype=np.float64)
     return np.einsum("nd,dr->nr", *wide)
 

@@ -86,7 +86,7 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
     recall_interval_: FloatArray
     _reference: Reference
     _approximation: Approximation
-    # Whether it is searched again and again, so that time and memory to make that faster are well spent.
+    # Whether it is searched again and again, which makes time and memory spent on faster searches pay off.
     _lasting = True
 
     def __init__(

@@ -178,7 +178,7 @@ def merge_nearest(distances: FloatArray, ids: IntArray, found: FloatArray, found
 
 
 def index_for(search: Any, *, n_neighbors: int, metric: str, n_jobs: int | None) -> Any:
-    """An index that is searched as asked, with another metric."""
+    """An unfitted index for a way to search, with another metric."""
     how = clone(search).set_params(metric=metric)
     kind = StreamedNeighbors if isinstance(how, Streamed) else ClasswiseNeighbors
     return kind(n_neighbors, search=how, n_jobs=n_jobs)
