@@ -364,7 +364,7 @@ def familiarity() -> str:
     ]
     lines += [
         "",
-        "| set | novelty | target risk | mean coverage | broken | allowed by chance |",
+        "| set | min_familiarity | target risk | mean coverage | broken | allowed by chance |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     lines += [

@@ -189,7 +189,7 @@ def _judge(
         model = TrustedClassifier(FrozenEstimator(classifier))
         model.fit(X[train], y[train], X_val=X[val], y_val=y[val])
         assessed = model.assess(X[test])
-        judged = Judged(name, assessed.label == y[test], assessed.probability, assessed.trust)
+        judged = Judged(name, assessed.predicted == y[test], assessed.probability, assessed.trust)
         return judged, look(model, X, y, np.concatenate([train, val]), test)
 
 
@@ -200,7 +200,7 @@ def _doubtful(model: TrustedClassifier, X: Any, y: Any, reference: Any, test: An
     nearest = reference[model.kneighbors(X[test][least], N_NEAREST)[1]]
     found = []
     for near, i in zip(nearest, least, strict=True):
-        predicted = int(np.flatnonzero(assessed.classes == assessed.label[i])[0])
+        predicted = int(np.flatnonzero(assessed.classes == assessed.predicted[i])[0])
         likelier = int(np.argmax(np.delete(assessed.class_trust[i], predicted)))
         likelier += likelier >= predicted
         found.append(

@@ -13,8 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from neighboragg._core.inputs import as_column, as_plain, expand_vectors, missing_mask, refusal_explained
+from neighboragg._core.stats import agreement_with_labels
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 
 # Squares of larger values overflow double precision inside a distance.
 LARGEST_VALUE = 1e150
@@ -255,6 +256,27 @@ def check_proba(
             "Hint: pass probabilities, not logits or votes."
         )
     return values / totals[:, None]
+
+
+def warn_if_at_chance(
+    proba: FloatArray, codes: IntArray, classes: Array, owner: str, *, stacklevel: int = 3
+) -> None:
+    """Warn if predictions agree with y_val no better than chance, and name an order of classes that explains it."""
+    found = agreement_with_labels(proba, codes)
+    if not found.by_chance:
+        return
+    hint = "check that the labels in y_val are in the order of the rows of X_val."
+    if found.order is not None:
+        hint = (
+            f"{found.n_agree_in_order} of them agree if the columns of the probabilities are the classes "
+            f"{_preview(classes[found.order])}, instead of {_preview(classes)}. Check the order of the columns."
+        )
+    warnings.warn(
+        f"{found.n_agree} of {found.n_rows} predictions agree with y_val passed to {owner}, no more than by chance: "
+        f"either the classifier is worthless, or rows, labels and classes do not belong together.\nHint: {hint}",
+        TrustWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def _are_plain_probabilities(values: Any) -> TypeGuard[FloatArray]:

@@ -1,9 +1,12 @@
-"""Small statistics on arrays: exact binomial limits, softmax, groups in order of appearance."""
+"""Small statistics on arrays: exact binomial limits and tests, softmax, groups in order of appearance."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
+from scipy.optimize import linear_sum_assignment
+from scipy.special import gammaln
+from scipy.stats import beta, binom
 
 from neighboragg._core.types import Array, FloatArray, IntArray
 
@@ -38,3 +41,52 @@ def best_other_class(trust: FloatArray, codes: IntArray) -> IntArray:
     others = trust.copy()
     others[np.arange(len(codes)), codes] = -1.0
     return others.argmax(axis=1)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How many of `n_rows` predictions agree with the labels, and whether chance explains it."""
+
+    n_rows: int
+    n_agree: int
+    by_chance: bool
+    #: For each column of the probabilities the class under which far more rows agree; None if there is no such order.
+    order: IntArray | None
+    n_agree_in_order: int
+
+
+def agreement_with_labels(proba: FloatArray, codes: IntArray, tail: float = 1e-3) -> Agreement:
+    """Compare the most probable classes with labels.
+
+    Agreement is by chance if independent labels agree as often with a probability above `tail`, and predictions half
+    way from chance to perfect would agree as seldom with a probability below it: few rows prove nothing. Predictions
+    of the most frequent class alone are not by chance, as a class may be too rare ever to be predicted.
+    """
+    n, n_classes = proba.shape
+    predicted = proba.argmax(axis=1)
+    counts = np.zeros((n_classes, n_classes))
+    np.add.at(counts, (predicted, codes), 1)
+    n_agree = int(np.trace(counts))
+    plain = Agreement(n, n_agree, False, None, n_agree)
+    by_class = counts.sum(axis=0)
+    only_majority = len(np.unique(predicted)) < 2 and by_class.max(initial=0) == n_agree
+    if np.count_nonzero(by_class) < 2 or only_majority:
+        return plain
+    chance = _chance_agreement(counts)
+    if binom.sf(n_agree - 1, n, chance) <= tail or binom.cdf(n_agree, n, (1 + chance) / 2) >= tail:
+        return plain
+    order = linear_sum_assignment(-counts - 1e-6 * np.eye(n_classes))[
+        1
+    ]  # classes stay where nothing moves them
+    n_in_order = int(counts[np.arange(n_classes), order].sum())
+    # The best of all orders agrees well by chance too, so the bound is over all of them.
+    log_p = binom.logsf(n_in_order - 1, n, _chance_agreement(counts[np.argsort(order)])) + gammaln(
+        n_classes + 1
+    )
+    far_better = log_p < np.log(tail)
+    return Agreement(n, n_agree, True, order if far_better else None, n_in_order if far_better else n_agree)
+
+
+def _chance_agreement(counts: FloatArray) -> float:
+    """Share of rows that agree if predictions (rows of the table) and labels (columns) are independent."""
+    return float((counts.sum(axis=1) * counts.sum(axis=0)).sum() / counts.sum() ** 2)

@@ -8,6 +8,8 @@ from neighboragg.trust._compare import split_rows as split_rows
 from neighboragg.trust._comparison import Comparison as Comparison
 from neighboragg.trust._fit import fit as fit
 from neighboragg.trust._score import score as score
+from neighboragg.trust._seen import copies_among as copies_among
+from neighboragg.trust._seen import without_warning as without_warning
 
 #: Users import these from neighboragg.
 __all__: list[str] = []
