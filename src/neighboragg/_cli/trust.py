@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markdown import Markdown
 
-from neighboragg._cli.console import Overwrite, cells_bar, names_of, progress_bar, warnings_printed
+from neighboragg._cli.console import Overwrite, names_of, progress_bar, warnings_printed
 from neighboragg._run.executor import connect
 from neighboragg.trust import compare as run_comparison
 from neighboragg.trust import score as run_score
@@ -75,25 +74,24 @@ def score(
 def compare(
     source: Annotated[Path, typer.Argument(help="Table: CSV, JSON lines, Parquet, Feather or Excel.")],
     label: Annotated[str, typer.Option(help="Name of the label column.")],
-    bases: Annotated[
-        str, typer.Option(help="Base classifiers, separated by commas: LR, RF, MLP or HGB.")
+    estimators: Annotated[
+        str, typer.Option(help="Classifiers, separated by commas: LR, RF, MLP or HGB.")
     ] = "LR,RF,HGB",
     splits: Annotated[int, typer.Option(min=1, help="Random splits.")] = 3,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", help="Processes; -1 takes every core, one if not given.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write all tables to this name with .md and .html as well."),
+        int | None,
+        typer.Option("--jobs", "-j", help="Processes; -1 uses every core, by default there is one."),
     ] = None,
 ) -> None:
     """Compare trust methods on your own table."""
     console = Console()
-    with warnings_printed(console), cells_bar(console) as progress:
+    with warnings_printed(console), progress_bar(console) as progress:
         found = run_comparison(
-            source, label=label, bases=names_of(bases), n_splits=splits, n_jobs=jobs, progress=progress
+            source,
+            label=label,
+            estimators=names_of(estimators),
+            splits=splits,
+            n_jobs=jobs,
+            progress=progress,
         )
-    for grid in found.summaries():
-        console.print(Markdown(grid.to_markdown()))
-    for path in [] if output is None else found.write(output):
-        console.print(f"Written: {path}", soft_wrap=True, markup=False, highlight=False)
+    console.print(str(found), soft_wrap=True, markup=False, highlight=False)
