@@ -71,8 +71,9 @@ def test_some_training_rows_among_validation_rows_are_reported(rows):
     X, y, X_val, y_val = rows
     with pytest.warns(
         FittedRowsWarning, match=r"^60 of 360 rows of X_val passed to TrustedClassifier\.fit \(17%\)"
-    ):
+    ) as caught:
         fit(GaussianNB(), X, y, np.concatenate([X[:60], X_val]), np.concatenate([y[:60], y_val]))
+    assert caught[0].filename == __file__
 
 
 def test_chance_copies_of_a_discrete_table_are_fine():
@@ -98,6 +99,7 @@ def test_an_order_of_classes_that_explains_the_labels_is_named(rows):
     n_wrong = (classifier.predict(X_val) == (y_val + 1) % 3).sum()
     with pytest.warns(TrustWarning) as caught:
         fit(classifier, X, y, X_val, (y_val + 1) % 3)
+    assert caught[0].filename == __file__
     assert str(caught[0].message) == (
         f"{n_wrong} of 300 predictions agree with y_val passed to TrustedClassifier.fit, no more than by chance: "
         "either the classifier is worthless, or rows, labels and classes do not belong together.\n"

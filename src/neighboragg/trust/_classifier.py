@@ -442,7 +442,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         )
         if rows.labels_val is not None and rows.held_out is None:
             codes_val = encode_labels(rows.labels_val, self.classes_, "y_val", owner)
-            warn_if_at_chance(np.asarray(proba), codes_val, self.classes_, f"{owner}.fit", stacklevel=5)
+            warn_if_at_chance(np.asarray(proba), codes_val, self.classes_, f"{owner}.fit", stacklevel=4)
         self._n_train = len(labels)
         self._fitted_rows = FittedRows(hashes, encode_labels(seen, self.classes_, "y", owner))
 

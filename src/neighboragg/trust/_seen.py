@@ -75,7 +75,7 @@ class FittedRows(Deferred):
                 "Hint: pass rows that took no part in fit; neighboragg.find_mislabeled checks the labels of "
                 "fitted rows.",
                 FittedRowsWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         if codes is None and self.share_of_copies > COMMON_COPIES:
             return Seen(copies, None, by_chance)
@@ -127,7 +127,7 @@ def check_validation_rows(hashes: IntArray, hashes_val: IntArray, owner: str) ->
     warnings.warn(
         f"{found}. The classifier was trained on them, so trust may be over-confident.\n{hint}",
         FittedRowsWarning,
-        stacklevel=5,
+        stacklevel=4,
     )
 
 
