@@ -70,5 +70,5 @@ def warnings_printed(console: Console) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TrustWarning)
         yield
-    for said in dict.fromkeys(str(warning.message) for warning in caught):
-        console.print(f"Warning: {said}", style="bold yellow", soft_wrap=True, markup=False)
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        console.print(f"Warning: {text}", style="bold yellow", soft_wrap=True, markup=False)
