@@ -74,6 +74,7 @@ check: $(VENV)/.dev
 	@$(BIN)/ruff check --quiet src tests benchmarks docs tools hatch_build.py
 	@$(BIN)/ruff format --quiet --check src tests benchmarks docs tools hatch_build.py
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python tools/own_methods.py
 	@$(BIN)/lint-imports --no-logo > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 
 bench: $(VENV)/.dev

@@ -2,18 +2,27 @@
 
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markdown import Markdown
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from benchmarks import paper
 from benchmarks import shift as shifts
-from neighboragg._cli.console import cells_bar, progress_bar
-from neighboragg.trust._comparison import Results
+from benchmarks.runs import Results
+from neighboragg._cli.console import progress_bar
 
 __all__ = ["bench", "main"]
 
@@ -26,6 +35,15 @@ Folder = Annotated[
 ]
 Names = Annotated[str, typer.Option(help="Names, separated by commas; all if empty.")]
 DEFAULT_FOLDER = Path("bench-results")
+
+
+@contextmanager
+def cells_bar(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """A bar for a known number of cells, as a function of those done and all."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
+        bar = progress.add_task("cells", total=None)
+        yield lambda done, total: progress.update(bar, completed=done, total=total)
 
 
 @bench.command()

@@ -6,8 +6,7 @@ from typing import Any
 
 from benchmarks._record import RESULTS, read
 from benchmarks.paper import TABLE2_PRINTED
-from benchmarks.runs import DEFAULT, ResultStore
-from neighboragg import Comparison
+from benchmarks.runs import DEFAULT, Comparison, ResultStore
 
 #: What :class:`neighboragg.TrustedClassifier` does for a network.
 NETWORK_DEFAULT = "Pool, two layers"

@@ -4,7 +4,7 @@ Each time 2,000 rows are drawn: 600 to train a random forest and the learned met
 new ones, none of which is unlike the others. Counted is the share of new rows with a familiarity of at most the
 level; the promise is that it is the level or less on average. Around that, chance on 400 validation and 1,000 new
 rows makes it scatter like a beta-binomial variable, which says how large the mean of so many resplits may be by chance.
-`novelty` adds a promise about the risk of what is kept; its breaks are counted on a half of the new rows, with
+`min_familiarity` adds a promise about the risk of what is kept; its breaks are counted on a half of the new rows, with
 thresholds from the other half.
 """
 

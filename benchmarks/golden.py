@@ -89,7 +89,8 @@ def trust_arrays() -> Iterator[tuple[str, Any]]:
     """Labels, trust, familiarity and what each expert adds."""
     for name, model, new, _, _ in models():
         assessed = model.assess(new)
-        for field in ("label", "probability", "trust", "familiarity"):
+        yield f"{name}/label", assessed.predicted
+        for field in ("probability", "trust", "familiarity"):
             yield f"{name}/{field}", getattr(assessed, field)
         yield f"{name}/contributions", model.explain(new[:5]).contributions
     X, y = tables()["two"]

@@ -24,8 +24,7 @@ from benchmarks.images._networks import ARCHITECTURES, three_layers
 from benchmarks.images._pictures import Pictures, load_pictures
 from benchmarks.images._training import Training, train_network
 from benchmarks.paper import TABLE2_PRINTED
-from benchmarks.runs import ResultStore, machine
-from neighboragg import Comparison
+from benchmarks.runs import Comparison, ResultStore, machine
 from neighboragg._core.packages import import_extra
 from neighboragg._core.progress import Listener, announce, telling
 from neighboragg._core.types import FloatArray, IntArray

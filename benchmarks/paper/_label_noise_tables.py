@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.paper._label_noise import METHODS, NOISE_BASES, NOISE_SETS, NOISES, RATES, compute_label_noise
-from neighboragg.trust._comparison import Grid, Results, gain_interval
+from benchmarks.runs import Grid, Results, gain_interval
 
 __all__ = ["BEST_BASELINE", "OURS", "LabelNoiseResults", "LabelNoiseTask", "label_noise_plan"]
 

@@ -1,6 +1,6 @@
 """The paper's own numbers (Tables 1 and 2: means over five trials), in percent."""
 
-from neighboragg.trust._comparison import METRICS
+from benchmarks.runs import METRICS
 
 __all__ = ["TABLE1_PRINTED", "TABLE2_PRINTED"]
 

@@ -17,8 +17,7 @@ from benchmarks.paper._plans import (
     sensitivity_plan,
 )
 from benchmarks.paper._printed import TABLE1_PRINTED
-from benchmarks.runs import COMPARED, Computable, ResultStore, run_tasks
-from neighboragg import Comparison
+from benchmarks.runs import COMPARED, Comparison, Computable, ResultStore, run_tasks
 
 __all__ = ["ablation", "label_noise", "sensitivity", "table1"]
 

@@ -1,22 +1,46 @@
 """Who takes part in the benchmarks: every method of a comparison, and baselines tuned on validation rows."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.methods import KNNVote, Tuned
 from neighboragg import NeighborAgg
 from neighboragg._pool.network import NetworkAggregator
+from neighboragg._pool.opinions import RememberedOpinions
 from neighboragg.methods import (
     Mahalanobis,
+    MaxConfidence,
     NeighborGCN,
+    TemperatureScaling,
     TopLabelCalibration,
     TrueClassProbability,
     TrustMethod,
     TrustScore,
 )
-from neighboragg.trust._compare import METHODS, Entrant
+from neighboragg.metrics import trust_metrics
+from neighboragg.trust._compare import Cell, Entrant
 
-__all__ = ["BEST", "COMPARED", "DEFAULT", "ENTRANTS", "FAST", "PAPER_METHOD"]
+__all__ = ["BEST", "COMPARED", "DEFAULT", "ENTRANTS", "FAST", "PAPER_METHOD", "score_entrants"]
+
+
+# More than any table shows.
+DIGITS = 6
+
+#: Trust methods by name: baselines with their authors' settings, the paper's network, ours with growing effort.
+METHODS: dict[str, Entrant] = {
+    "Confidence": Entrant(MaxConfidence),
+    "TempScaling": Entrant(TemperatureScaling),
+    "TopLabel": Entrant(TopLabelCalibration),
+    "TCP": Entrant(TrueClassProbability),
+    "Mahalanobis": Entrant(Mahalanobis),
+    "TrustScore": Entrant(TrustScore),
+    "GCN-1hop": Entrant(NeighborGCN),
+    "Network": Entrant(lambda: NeighborAgg(NetworkAggregator(bandwidth=1.0))),
+    "Pool, fast": Entrant(lambda: NeighborAgg(effort="fast"), "tamed"),
+    "Pool": Entrant(NeighborAgg, "tamed"),
+    "Pool, best": Entrant(lambda: NeighborAgg(effort="best"), "tamed"),
+}
 
 
 def _network(**params: Any) -> Callable[[], TrustMethod]:
@@ -59,3 +83,16 @@ ENTRANTS: dict[str, Entrant] = {
 PAPER_METHOD, DEFAULT, FAST, BEST = "Network", "Pool", "Pool, fast", "Pool, best"
 #: What stands in every comparison: all but the ablations.
 COMPARED = tuple(name for name in ENTRANTS if name not in ("NeighOnly", "ProbOnly"))
+
+
+def score_entrants(cell: Cell, entrants: Mapping[str, Entrant], **changes: Any) -> Iterator[dict[str, Any]]:
+    """Metrics and CPU seconds of each entrant on a cell; `changes` are set on those that know them."""
+    for name, entrant in entrants.items():
+        method = entrant.make()
+        known = method.get_params()
+        method.set_params(**{key: value for key, value in changes.items() if key in known})
+        start = time.process_time() + RememberedOpinions.saved()
+        trust = cell.trust(method, entrant.vectors)
+        seconds = time.process_time() + RememberedOpinions.saved() - start
+        found = {metric: round(value, DIGITS) for metric, value in trust_metrics(cell.correct, trust).items()}
+        yield {"method": name, "cpu_seconds": round(seconds, 3), **found}

@@ -15,14 +15,14 @@ from typing import Any, Protocol
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.runs._entrants import ENTRANTS
+from benchmarks.runs._entrants import ENTRANTS, score_entrants
 from benchmarks.runs._load_matrix import load_matrix
 from benchmarks.runs._machine import machine
 from benchmarks.runs._store import ResultStore
 from neighboragg._core.types import Array, FloatArray
 from neighboragg._pool.opinions import RememberedOpinions
 from neighboragg.exceptions import TrustWarning
-from neighboragg.trust._compare import make_cell, score_entrants
+from neighboragg.trust._compare import make_cell
 
 __all__ = ["Computable", "Task", "file_digest", "run_tasks"]
 

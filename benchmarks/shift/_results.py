@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.runs import DEFAULT
+from benchmarks.runs import DEFAULT, Grid, Results, gain_interval
 from benchmarks.shift._alarms import ALARMS, FAMILIARITY
 from benchmarks.shift._shifted_cell import SHIFTS
 from benchmarks.shift._task import LEVELS, METHODS
-from neighboragg.trust._comparison import Grid, Results, gain_interval
 
 __all__ = ["ShiftResults"]
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.paper import TABLE1_PRINTED
-from neighboragg import Comparison
-from neighboragg.trust._comparison import Grid, gain_interval
+from benchmarks.runs import Comparison, Grid, gain_interval
 
 SETS, BASES = ("letter", "mine.csv"), ("LR", "RF")
 

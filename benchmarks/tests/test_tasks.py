@@ -9,9 +9,9 @@ import pytest
 from sklearn.dummy import DummyClassifier
 
 from benchmarks.datasets import paper_split
-from benchmarks.runs import ENTRANTS, ResultStore, Task, _tasks, run_tasks
+from benchmarks.runs import ENTRANTS, ResultStore, Task, _tasks, run_tasks, score_entrants
 from neighboragg._pool.opinions import RememberedOpinions
-from neighboragg.trust._compare import make_cell, score_entrants
+from neighboragg.trust._compare import make_cell
 
 METHODS = ("Confidence", "TrustScore", "Pool")
 

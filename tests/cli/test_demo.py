@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import neighboragg
 from neighboragg._cli import main
 from neighboragg._cli.app import app
-from neighboragg._cli.demo import Judged, _verdict
+from neighboragg._cli.demo import Scored, _verdict
 from neighboragg.exceptions import NeighborAggError
 
 
@@ -57,16 +57,16 @@ def caption(picture):
 def test_demo_says_so_where_neighbors_make_no_clear_difference():
     rng = np.random.default_rng(0)
     correct = rng.random(300) < 0.8
-    judged = Judged("made data", correct, correct + rng.normal(size=300), correct + rng.normal(size=300))
-    assert _verdict(judged, 0).startswith("Neighbors make no clear difference here (")
+    scored = Scored("made data", correct, correct + rng.normal(size=300), correct + rng.normal(size=300))
+    assert _verdict(scored, 0).startswith("Neighbors make no clear difference here (")
 
 
 def test_errors_left_counts_what_remains():
-    judged = Judged(
+    scored = Scored(
         "made data", np.array([True, False, True, False]), np.arange(4.0), np.array([3.0, 1, 2, 0])
     )
-    assert judged.errors_left(judged.trust, np.array([0.0, 0.25, 0.5])).tolist() == [2, 1, 0]
-    assert judged.errors_left(judged.confidence, 0.5) == 1
+    assert scored.errors_left(scored.trust, np.array([0.0, 0.25, 0.5])).tolist() == [2, 1, 0]
+    assert scored.errors_left(scored.confidence, 0.5) == 1
 
 
 def test_version():

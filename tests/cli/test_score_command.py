@@ -26,6 +26,11 @@ def files(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr("neighboragg.trust._score.PART_ROWS", 30)
+
+
 def run(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
@@ -37,19 +42,17 @@ def stopped(monkeypatch, *arguments):
     return stop.value.code
 
 
-def test_folders_patterns_and_files_give_the_same(files):
+def test_folders_patterns_and_files_give_the_same(files, small):
     model, new = files / "model.nagg", files / "new"
     for i, source in enumerate(([new], [new / "*.parquet"], [new / "0.parquet", new / "1.parquet"])):
         output = files / f"{i}.parquet"
-        done = run(
-            "score", model, *source, "-o", output, "--keep", "id", "--part-rows", 30, "--batch-rows", 64
-        )
+        done = run("score", model, *source, "-o", output, "--include", "id")
         assert done.exit_code == 0, done.output
         assert done.output.strip() == f"100 rows in 4 parts: {output}"
-    written = score(model, new, files / "python", keep=["id"], part_rows=30, batch_rows=64)
+    written = score(model, new, files / "python", include=["id"])
     expected = pd.concat([pd.read_parquet(file) for file in written.files], ignore_index=True)
     for i in range(3):
-        pd.testing.assert_frame_equal(pd.read_parquet(files / f"{i}.parquet"), expected, check_exact=True)
+        pd.testing.assert_frame_equal(pd.read_parquet(files / f"{i}.parquet"), expected, rtol=0, atol=1e-9)
 
 
 def test_failures_are_an_error(files, monkeypatch):
@@ -68,7 +71,7 @@ def test_no_dask_no_cluster(files, monkeypatch):
         'Hint: pip install "neighboragg[dask]"'
     )
     assert not (files / "out").exists()
-    assert run(*arguments[:-2], "--batch-rows", 64).exit_code == 0
+    assert run(*arguments[:-2]).exit_code == 0
 
 
 def test_a_cluster_that_is_none(files, monkeypatch):
@@ -84,8 +87,8 @@ def test_a_cluster_that_is_none(files, monkeypatch):
 @pytest.mark.full
 def test_a_local_cluster(files):
     model, new = files / "model.nagg", files / "new"
-    done = run("score", model, new, "-o", files / "cluster.parquet", "--cluster", "local", "--workers", 1)
+    done = run("score", model, new, "-o", files / "cluster.parquet", "--cluster", "local")
     assert done.exit_code == 0, done.output
     assert run("score", model, new, "-o", files / "alone.parquet").exit_code == 0
     found = [pd.read_parquet(files / f"{name}.parquet") for name in ("cluster", "alone")]
-    pd.testing.assert_frame_equal(*found, check_exact=True)
+    pd.testing.assert_frame_equal(*found, rtol=0, atol=1e-9)

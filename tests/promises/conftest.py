@@ -18,7 +18,7 @@ class GivenModel(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes)
 
     def predict(self, X):
-        return self.assess(X).label
+        return self.assess(X).predicted
 
     def score_samples(self, X):
         return self.assess(X).trust
@@ -28,7 +28,7 @@ class GivenModel(ClassifierMixin, BaseEstimator):
         codes, trust = X[:, 0].astype(int), X[:, 1].astype(float)
         proba = np.eye(len(self.classes_))[codes]
         return Assessment(
-            label=self.classes_[codes],
+            predicted=self.classes_[codes],
             probability=np.ones(len(X)),
             trust=trust,
             proba=proba,

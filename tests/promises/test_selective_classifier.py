@@ -175,14 +175,14 @@ def test_a_risk_that_cannot_be_promised_in_some_classes(given_model):
     assert safe.threshold_ == np.inf
 
 
-def test_a_coverage_that_cannot_be_promised_keeps_all_and_says_so(given_model):
+def test_a_coverage_that_cannot_be_promised_accepts_all_with_a_warning(given_model):
     X = np.column_stack([np.zeros(10), np.arange(10)])
     safe = SelectiveClassifier(given_model((0, 1)), target_coverage=0.9, per_class=True)
     with pytest.warns(TrustWarning) as caught:
         safe.calibrate(X, np.zeros(10, dtype=int))
     assert [str(warning.message) for warning in caught] == [
         "No threshold was found that promises target_coverage=0.9 with confidence_level=0.95 for predicted class 0 (10 "
-        "calibration rows), predicted class 1 (0 calibration rows); these are all kept.\n"
+        "calibration rows), predicted class 1 (0 calibration rows); these are all accepted.\n"
         "Hint: a smaller target_coverage, more calibration rows, or a lower confidence_level."
     ]
     assert not safe.promised_
@@ -244,10 +244,15 @@ def test_wrong_values_are_told(given_model, three_hundred):
         assert str(error.value) == message
 
 
-def test_calibration_labels_unknown_to_the_model_are_errors(given_model, three_hundred):
-    X = three_hundred()[0]
-    safe = SelectiveClassifier(given_model((0, 1, 2)), target_coverage=0.5).calibrate(X, np.full(300, 7))
-    assert safe.results_[0].n_errors == safe.results_[0].n_kept > 0
+def test_calibration_labels_unknown_to_the_model_are_named(given_model, three_hundred):
+    X, y = three_hundred()
+    safe = SelectiveClassifier(given_model((0, 1, 2)), target_coverage=0.5)
+    with pytest.raises(InvalidInputError) as caught:
+        safe.calibrate(X, np.where(y == 2, 7, y))
+    assert str(caught.value) == (
+        "y passed to SelectiveClassifier contains labels that are not among the 3 known classes: 7.\n"
+        "Hint: known classes are 0, 1, 2."
+    )
 
 
 def test_order_of_calibration_rows_does_not_matter_for_coverage(given_model, three_hundred):
@@ -269,7 +274,7 @@ def test_parameters_and_clone(digits):
         "target_coverage": None,
         "confidence_level": 0.9,
         "per_class": False,
-        "novelty": None,
+        "min_familiarity": None,
         "reject_label": -7,
     }
     again = clone(safe.calibrate(X, y))
@@ -304,14 +309,14 @@ def test_a_file_with_other_thresholds_than_classes_is_refused(digits, tmp_path):
         neighboragg.load(tmp_path / "safe.nagg")
 
 
-def test_assessment_says_what_is_kept(digits):
+def test_assessment_shows_what_is_accepted(digits):
     model, (X, y), (X_new, _) = digits
     safe = SelectiveClassifier(model, target_coverage=0.6).calibrate(X, y)
     assessed = safe.assess(X_new)
-    np.testing.assert_array_equal(assessed.kept, safe.accept(X_new))
-    np.testing.assert_array_equal(assessed.label, model.predict(X_new))
+    np.testing.assert_array_equal(assessed.accepted, safe.accept(X_new))
+    np.testing.assert_array_equal(assessed.predicted, model.predict(X_new))
     np.testing.assert_array_equal(assessed.trust, model.score_samples(X_new))
-    assert list(assessed.to_frame()) == ["label", "probability", "trust", "kept"]
+    assert list(assessed.to_frame()) == ["predicted", "probability", "trust", "accepted", "seen_in_fit"]
 
 
 def test_calibration_leaves_the_model_and_the_parameters_alone(digits):

@@ -159,7 +159,9 @@ def test_promise_within_every_predicted_class_holds_for_all_at_once(given_model)
             correct[rows], trust[rows] = shape.draw(rng, int(rows.sum()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TrustWarning)
-            safe.calibrate(np.column_stack([predicted, trust]), np.where(correct, predicted, -5))
+            safe.calibrate(
+                np.column_stack([predicted, trust]), np.where(correct, predicted, (predicted + 1) % 3)
+            )
         kept = [(t, shape) for t, shape in zip(safe.thresholds_, shapes, strict=True) if np.isfinite(t)]
         promised += len(kept)
         broken += any(shape.risk(t) > target for t, shape in kept)

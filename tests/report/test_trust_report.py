@@ -37,7 +37,7 @@ def report(model, digits):
 def test_numbers_are_those_of_the_metrics(model, digits, report):
     _, _, X, y = digits
     assessed = model.assess(X)
-    correct = assessed.label == y
+    correct = assessed.predicted == y
     found = report.to_dict()
     assert (found["n_rows"], found["n_errors"]) == (600, int((~correct).sum()))
     assert (

@@ -102,13 +102,26 @@ def read(written):
 
 
 @pytest.fixture
-def scored(model_file, tmp_path):
-    """Scores rows with settings for few of them, and gives the table."""
+def small(monkeypatch):
+    """Sets how many rows are in a part and in a batch; small to begin with."""
+
+    def set_sizes(part_rows=70, batch_rows=64):
+        for module in ("_score", "_fit"):
+            monkeypatch.setattr(f"neighboragg.trust.{module}.PART_ROWS", part_rows)
+            monkeypatch.setattr(f"neighboragg.trust.{module}.BATCH_ROWS", batch_rows)
+
+    set_sizes()
+    return set_sizes
+
+
+@pytest.fixture
+def scored(model_file, tmp_path, small):
+    """Scores rows in small parts and returns the table."""
     from neighboragg import score
 
-    def run(source, name="scored", **options):
-        settings = {"keep": ["id"], "part_rows": 70, "batch_rows": 64, **options}
-        written = score(settings.pop("model", model_file), source, tmp_path / name, **settings)
-        return read(written)
+    def run(source, name="scored", *, part_rows=70, batch_rows=64, **options):
+        small(part_rows, batch_rows)
+        settings = {"include": ["id"], **options}
+        return read(score(settings.pop("model", model_file), source, tmp_path / name, **settings))
 
     return run

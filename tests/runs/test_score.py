@@ -1,4 +1,4 @@
-"""Scoring part by part: the bits of one process however rows are spread, resumed, and refused where it must be."""
+"""Scoring part by part: equal answers however rows are spread; runs that are resumed or refused."""
 
 import json
 import os
@@ -24,6 +24,7 @@ from neighboragg.exceptions import (
 )
 from neighboragg.labels._files import find_mislabeled
 
+RESULTS = ["predicted", "probability", "trust", "familiarity", "seen_in_fit"]
 SPREADS = {
     "2 files": (150,),
     "8 files": (30, 60, 100, 140, 180, 220, 260),
@@ -34,19 +35,19 @@ SPREADS = {
 
 def test_results_are_those_of_the_model(scored, cut_into, model, new_rows):
     found, expected = scored(cut_into()), model.assess(new_rows.drop(columns="id"))
-    assert found.columns.tolist() == ["id", "label", "probability", "trust", "familiarity"]
+    assert found.columns.tolist() == ["id", *RESULTS]
     assert found["id"].tolist() == list(range(300))
-    np.testing.assert_array_equal(found["label"], expected.label)
+    np.testing.assert_array_equal(found["predicted"], expected.predicted)
     for name in ("probability", "trust", "familiarity"):
         np.testing.assert_allclose(found[name], getattr(expected, name), rtol=1e-12)
 
 
-@pytest.mark.full(keep=1)
+@pytest.mark.full(include=1)
 @pytest.mark.parametrize("ends", SPREADS.values(), ids=SPREADS)
-def test_equal_bits_however_rows_are_spread(ends, scored, cut_into):
+def test_equal_answers_however_rows_are_spread(ends, scored, cut_into):
     whole = scored(cut_into(), "whole")
     pd.testing.assert_frame_equal(
-        scored(cut_into(*ends, name="spread"), "again", part_rows=41), whole, check_exact=True
+        scored(cut_into(*ends, name="spread"), "again", part_rows=41), whole, rtol=0, atol=1e-9
     )
 
 
@@ -59,37 +60,37 @@ class RoundsAsItLikes(LogisticRegression):
         return proba * (1 + 1e-15) if np.asarray(X).flags.c_contiguous else proba
 
 
-@pytest.mark.full(keep=1)
+@pytest.mark.full(include=1)
 @pytest.mark.parametrize("ends", SPREADS.values(), ids=SPREADS)
-def test_equal_bits_however_rows_are_rounded(ends, scored, cut_into, digits):
+def test_equal_answers_however_rows_are_rounded(ends, scored, cut_into, digits):
     X, y = digits
     model = TrustedClassifier(RoundsAsItLikes(max_iter=50, tol=0.1), random_state=0).fit(X[:300], y[:300])
     whole = scored(cut_into(), "whole", model=model)
     spread = scored(cut_into(*ends, name="spread"), "again", model=model, part_rows=41)
-    pd.testing.assert_frame_equal(spread, whole, check_exact=True)
+    pd.testing.assert_frame_equal(spread, whole, rtol=0, atol=1e-9)
 
 
-def test_equal_bits_where_a_class_lives_in_one_file_only(scored, model, new_rows, tmp_path):
+def test_equal_answers_where_a_class_lives_in_one_file_only(scored, model, new_rows, tmp_path):
     whole = tmp_path / "whole.parquet"
     new_rows.to_parquet(whole)
     by_class = model.predict(new_rows.drop(columns="id"))
     for c in np.unique(by_class):
         new_rows[by_class == c].to_parquet(tmp_path / f"class-{c}.parquet")
     parts = scored(str(tmp_path / "class-*.parquet"), "parts").sort_values("id", ignore_index=True)
-    pd.testing.assert_frame_equal(parts, scored(whole), check_exact=True)
+    pd.testing.assert_frame_equal(parts, scored(whole), rtol=0, atol=1e-9)
 
 
 def test_threads_and_an_object_for_a_model_change_nothing(scored, cut_into, model):
     folder = cut_into(100)
     expected = scored(folder)
     for name, options in {"threads": {"n_jobs": 3}, "object": {"model": model}}.items():
-        pd.testing.assert_frame_equal(scored(folder, name, **options), expected, check_exact=True)
+        pd.testing.assert_frame_equal(scored(folder, name, **options), expected, rtol=0, atol=1e-9)
 
 
 def test_one_file_as_output(scored, cut_into, tmp_path):
     folder = cut_into(100)
     expected = scored(folder)
-    pd.testing.assert_frame_equal(scored(folder, "one.parquet"), expected, check_exact=True)
+    pd.testing.assert_frame_equal(scored(folder, "one.parquet"), expected, rtol=0, atol=1e-9)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["input", "one.parquet", "scored"]
 
 
@@ -100,7 +101,7 @@ def test_addresses_are_read_like_paths(scored, cut_into):
         "folder": folder.as_uri(),
         "file": [path.as_uri() for path in sorted(folder.iterdir())],
     }.items():
-        pd.testing.assert_frame_equal(scored(source, name), expected, check_exact=True)
+        pd.testing.assert_frame_equal(scored(source, name), expected, rtol=0, atol=1e-9)
     refused(
         lambda: scored((folder / "none").as_uri(), "a"), f"There is no file or folder {folder.as_uri()}/none."
     )
@@ -112,14 +113,16 @@ def test_addresses_are_read_like_paths(scored, cut_into):
 def test_columns_of_two_types_do_not_become_one_file(scored, cut_into, new_rows, tmp_path):
     folder = cut_into(100)
     new_rows[100:].astype({"id": str}).to_parquet(folder / "01.parquet")
-    refused(lambda: scored(folder, "one.parquet"), "Columns to keep are not of one type in all input files: ")
+    refused(
+        lambda: scored(folder, "one.parquet"), "Included columns are not of one type in all input files: "
+    )
     assert len(list((tmp_path / "one.parquet.parts").glob("part-*.parquet"))) == 5
     assert not (tmp_path / "one.parquet").exists()
 
 
 def test_the_manifest_says_what_was_done(scored, cut_into, tmp_path, model_file):
     scored(cut_into(100))
-    said = json.loads((tmp_path / "scored" / "manifest.json").read_text())
+    said = json.loads((tmp_path / "scored" / "_manifest.json").read_text())
     assert said["state"] == "complete"
     assert said["failed"] == []
     assert [part["output"] for part in said["parts"]] == [f"part-0000{i}.parquet" for i in range(5)]
@@ -130,37 +133,40 @@ def states(folder):
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.glob("*.parquet")}
 
 
-def test_finished_parts_are_not_repeated(model_file, cut_into, tmp_path):
+def test_finished_parts_are_not_repeated(model_file, cut_into, tmp_path, small):
     folder, output = cut_into(100), tmp_path / "scored"
-    first = score(model_file, folder, output, part_rows=70, batch_rows=64)
+    first = score(model_file, folder, output)
     before = states(output)
     missing = output / "part-00003.parquet"
     missing.unlink()
-    second = score(model_file, folder, output, part_rows=70, batch_rows=64)
+    second = score(model_file, folder, output)
     after = states(output)
-    assert (first.n_kept, second.n_kept, second.n_parts) == (0, 4, 5)
+    assert (first.n_resumed, second.n_resumed, second.n_parts) == (0, 4, 5)
     assert {name for name in after if after[name] != before[name]} == {missing.name}
     assert str(second) == f"300 rows in 5 parts, 4 of them by an earlier run: {output}"
 
 
-def test_a_model_in_memory_is_the_same_after_it_was_used(model, cut_into, new_rows, tmp_path):
+def test_a_model_in_memory_is_the_same_after_it_was_used(model, cut_into, new_rows, tmp_path, small):
     unused, folder = deepcopy(model), cut_into(100)
-    settings = {"output": tmp_path / "scored", "part_rows": 70, "batch_rows": 64}
+    settings = {"output": tmp_path / "scored"}
     first = score(unused, folder, **settings)
     unused.assess(new_rows.drop(columns="id"))
     second = score(unused, folder, **settings)
-    assert (first.n_kept, second.n_kept) == (0, 5)
+    assert (first.n_resumed, second.n_resumed) == (0, 5)
 
 
 KILLED = """
 import os, signal, sys
 from neighboragg import score
+from neighboragg.trust import _score
+
+_score.PART_ROWS, _score.BATCH_ROWS = 70, 64
 
 def progress(stage, done, total):
     if done == 2:
         os.kill(os.getpid(), signal.SIGKILL)
 
-score(sys.argv[1], sys.argv[2], sys.argv[3], keep=["id"], part_rows=70, batch_rows=64, progress=progress)
+score(sys.argv[1], sys.argv[2], sys.argv[3], include=["id"], progress=progress)
 """
 
 
@@ -171,12 +177,12 @@ def test_a_killed_run_is_resumed(model_file, cut_into, tmp_path, scored):
     assert done.returncode == -9, done.stderr
     before = states(output)
     assert len(before) == 2
-    assert json.loads((output / "manifest.json").read_text())["state"] == "running"
+    assert json.loads((output / "_manifest.json").read_text())["state"] == "running"
     found = scored(folder)
     after = states(output)
     assert len(after) == 5
     assert before.items() <= after.items()
-    pd.testing.assert_frame_equal(found, scored(folder, "again"), check_exact=True)
+    pd.testing.assert_frame_equal(found, scored(folder, "again"), rtol=0, atol=1e-9)
 
 
 def test_half_a_part_counts_as_none(model_file, cut_into, tmp_path, scored):
@@ -185,7 +191,7 @@ def test_half_a_part_counts_as_none(model_file, cut_into, tmp_path, scored):
     part = output / "part-00001.parquet"
     part.write_bytes(part.read_bytes()[:100])
     (output / ".part-00002.parquet.0000.tmp").write_bytes(b"left by a process that died")
-    pd.testing.assert_frame_equal(scored(folder), expected, check_exact=True)
+    pd.testing.assert_frame_equal(scored(folder), expected, rtol=0, atol=1e-9)
     assert not list(output.glob(".part*"))
 
 
@@ -203,7 +209,7 @@ def test_a_failed_part_is_named_and_stops_no_other(scored, cut_into, tmp_path, n
         "contains NaN."
     )
     assert said.endswith("If an input file must be repaired first, choose a new output folder.")
-    manifest = json.loads((tmp_path / "scored" / "manifest.json").read_text())
+    manifest = json.loads((tmp_path / "scored" / "_manifest.json").read_text())
     assert (manifest["state"], [one["part"] for one in manifest["failed"]]) == ("incomplete", [3])
     assert len(states(tmp_path / "scored")) == 5
 
@@ -234,7 +240,12 @@ def test_what_does_not_belong_together_is_not_mixed(scored, cut_into, model, dig
     folder, output = cut_into(100), tmp_path / "scored"
     scored(folder)
     before = states(output)
-    refused(lambda: scored(folder, batch_rows=32), "another run: with batch_rows=64, not 32.")
+    refused(
+        lambda: scored(folder, include=[]),
+        "another run: with include=['id'], not [].\n"
+        "Hint: replace it with overwrite=True (--overwrite), or choose another output.",
+    )
+    refused(lambda: scored(folder, part_rows=50), "another run: the rows are cut or ordered in another way.")
     X, y = digits
     other_model = TrustedClassifier(LogisticRegression(max_iter=50, tol=1.0), random_state=0).fit(
         X[:300], y[:300]
@@ -347,9 +358,7 @@ def test_rows_of_fit_are_noticed(scored, digits, tmp_path):
 
 
 def test_a_chance_copy_of_a_row_of_fit_is_not_noticed(scored, digits, new_rows, tmp_path):
-    rows = pd.concat(
-        [new_rows[:64], digits[0][:1].assign(id=64)]
-    )  # alone in a batch that is filled up with it
+    rows = pd.concat([new_rows[:64], digits[0][:1].assign(id=64)])  # alone in the second batch
     rows.to_parquet(tmp_path / "rows.parquet")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -377,7 +386,7 @@ def test_models_of_arrays_take_columns_of_numbers_or_of_vectors(digits, scored, 
     pyarrow.parquet.write_table(table, tmp_path / "vectors.parquet")
     first = scored(tmp_path / "columns.parquet", "a", model=model)
     second = scored(tmp_path / "vectors.parquet", "b", model=model, columns=["vector"])
-    pd.testing.assert_frame_equal(first, second, check_exact=True)
+    pd.testing.assert_frame_equal(first, second, rtol=0, atol=1e-9)
     refused(
         lambda: scored(tmp_path / "vectors.parquet", "c", model=model),
         f"The model takes 64 numbers for a row, and {tmp_path / 'vectors.parquet'} has 2 columns beside those kept.",
@@ -400,15 +409,15 @@ def test_coded_texts_are_texts(tmp_path, scored):
     new.to_parquet(tmp_path / "text.parquet")
     new.astype({"color": "category"}).to_parquet(tmp_path / "coded.parquet")
     found = [scored(tmp_path / f"{name}.parquet", name, model=model) for name in ("text", "coded")]
-    pd.testing.assert_frame_equal(*found, check_exact=True)
-    assert (found[0]["label"] == np.where(new["color"] == "red", "yes", "no")).all()
+    pd.testing.assert_frame_equal(*found, rtol=0, atol=1e-9)
+    assert (found[0]["predicted"] == np.where(new["color"] == "red", "yes", "no")).all()
 
 
-def test_what_a_selective_classifier_keeps(model, digits, scored, cut_into, new_rows):
+def test_what_a_selective_classifier_accepts(model, digits, scored, cut_into, new_rows):
     X, y = digits
     safe = SelectiveClassifier(model, target_risk=0.1).calibrate(X[800:], y[800:])
     found = scored(cut_into(), model=safe)
-    np.testing.assert_array_equal(found["kept"], safe.accept(new_rows.drop(columns="id")))
+    np.testing.assert_array_equal(found["accepted"], safe.accept(new_rows.drop(columns="id")))
 
 
 def test_refusals(scored, cut_into, tmp_path, model_file):
@@ -425,14 +434,15 @@ def test_refusals(scored, cut_into, tmp_path, model_file):
         lambda: scored(tmp_path / "table.csv"), "table.csv is not a Parquet file by its name.\nHint: pandas."
     )
     pyarrow.parquet.write_table(pyarrow.table({"trust": [1.0]}), tmp_path / "odd.parquet")
-    refused(lambda: scored(tmp_path / "odd.parquet", keep=["trust"]), "The column 'trust' cannot be kept")
+    refused(
+        lambda: scored(tmp_path / "odd.parquet", include=["trust"]), "The column 'trust' cannot be included"
+    )
     pyarrow.parquet.write_table(
         pyarrow.table({"x": pyarrow.array([], "float64")}), tmp_path / "empty.parquet"
     )
     refused(lambda: scored(tmp_path / "empty.parquet"), f"There are no rows in {tmp_path / 'empty.parquet'}.")
-    refused(lambda: scored(tmp_path / "odd.parquet", keep=[]), "There is no column 'pixel0' in ")
+    refused(lambda: scored(tmp_path / "odd.parquet", include=[]), "There is no column 'pixel0' in ")
     for options, message in (
-        ({"part_rows": 0}, "'part_rows' parameter of score must be an int >= 1"),
         ({"client": "tcp://somewhere"}, "'client' parameter must be a dask.distributed.Client or None"),
         (
             {"model": LogisticRegression()},
@@ -475,6 +485,5 @@ def test_results_are_not_written_into_the_input(source, output, cut_into, monkey
 )
 def test_results_beside_the_input_are_scored_again_alike(source, output, cut_into, monkeypatch, model_file):
     monkeypatch.chdir(cut_into(100))
-    settings = {"part_rows": 100, "batch_rows": 64}
-    first = score(model_file, source, output, **settings)
-    assert score(model_file, source, output, **settings).n_kept == first.n_parts
+    first = score(model_file, source, output)
+    assert score(model_file, source, output).n_resumed == first.n_parts

@@ -117,9 +117,9 @@ def test_selective(model, digits):
     X, y = digits
     selective = SelectiveClassifier(model, target_risk=0.1).calibrate(X[1100:1500], y[1100:1500])
     assessed = selective.assess(X[1500:])
-    assert assessed.kept.any()
-    wrong = assessed.label != y[1500:]
-    assert wrong[assessed.kept].mean() < 0.75 * wrong.mean()
+    assert assessed.accepted.any()
+    wrong = assessed.predicted != y[1500:]
+    assert wrong[assessed.accepted].mean() < 0.75 * wrong.mean()
 
 
 def test_explain_and_neighbors(model, digits):

@@ -162,7 +162,7 @@ def test_logistic_regression_is_not_asked_for_labels_that_its_probabilities_tell
     X, y = rows
     model = TrustedClassifier(LogisticRegression(), random_state=0).fit(X, y)
     counts = counting(monkeypatch, LinearClassifierMixin, ["predict"])
-    labels = model.assess(X).label
+    labels = model.assess(X).predicted
     assert not counts
     np.testing.assert_array_equal(labels, model.estimator_.predict(X))
 
@@ -216,8 +216,8 @@ def test_labels_are_the_classifiers_own_ties_included(name, n_classes):
     model = TrustedClassifier(CLASSIFIERS[name], MaxConfidence(), random_state=0).fit(X, y)
     predicted = model.estimator_.predict(X)
     assessed = model.assess(X)
-    np.testing.assert_array_equal(assessed.label, predicted)
-    assert assessed.label.dtype == predicted.dtype
+    np.testing.assert_array_equal(assessed.predicted, predicted)
+    assert assessed.predicted.dtype == predicted.dtype
     np.testing.assert_array_equal(assessed.proba, model.estimator_.predict_proba(X))
     np.testing.assert_array_equal(model.predict(X), predicted)
 
@@ -237,8 +237,8 @@ def test_near_ties_are_asked_for(classifier):
     model = TrustedClassifier(clone(classifier), MaxConfidence(), random_state=0).fit(X, y)
     assessed = model.assess(X)
     assert np.ptp(assessed.proba) < 1e-9
-    assert len(set(assessed.label)) == 2
-    np.testing.assert_array_equal(assessed.label, model.estimator_.predict(X))
+    assert len(set(assessed.predicted)) == 2
+    np.testing.assert_array_equal(assessed.predicted, model.estimator_.predict(X))
 
 
 class OneColumnMore(Counted):
@@ -267,7 +267,7 @@ def test_a_subclass_with_its_own_predict_is_asked(rows):
             return 1 - super().predict(X)
 
     model = TrustedClassifier(Contrary(5, random_state=0), random_state=0).fit(X, y)
-    np.testing.assert_array_equal(model.assess(X).label, 1 - model.predict_proba(X).argmax(axis=1))
+    np.testing.assert_array_equal(model.assess(X).predicted, 1 - model.predict_proba(X).argmax(axis=1))
 
 
 def test_an_object_with_its_own_predict_is_asked(rows):
@@ -275,4 +275,4 @@ def test_an_object_with_its_own_predict_is_asked(rows):
     forest = RandomForestClassifier(5, random_state=0).fit(X[:120], y[:120])
     forest.predict = lambda X: np.ones(len(X), dtype=int)
     model = TrustedClassifier(FrozenEstimator(forest)).fit(X[:120], y[:120], X_val=X[120:], y_val=y[120:])
-    assert (model.assess(X).label == 1).all()
+    assert (model.assess(X).predicted == 1).all()

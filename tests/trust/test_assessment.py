@@ -20,7 +20,7 @@ def assessed():
 
 def made(**changes):
     values = {
-        "label": np.array(["cat", "<b>"]),
+        "predicted": np.array(["cat", "<b>"]),
         "probability": np.array([0.5, 1.0]),
         "trust": np.array([0.25, 0.9999]),
         "proba": np.eye(2),
@@ -33,19 +33,21 @@ def made(**changes):
 
 def test_arrays_are_those_of_the_single_methods(assessed):
     model, X, found = assessed
-    np.testing.assert_array_equal(found.label, model.predict(X))
+    np.testing.assert_array_equal(found.predicted, model.predict(X))
     np.testing.assert_array_equal(found.proba, model.predict_proba(X))
     np.testing.assert_array_equal(found.trust, model.score_samples(X))
     np.testing.assert_array_equal(found.class_trust, model.predict_trust(X))
     np.testing.assert_array_equal(found.classes, model.classes_)
-    np.testing.assert_array_equal(found.probability, found.proba[np.arange(200), found.label])
-    assert found.kept is None
+    np.testing.assert_array_equal(found.probability, found.proba[np.arange(200), found.predicted])
+    assert found.accepted is None
+    assert found.seen_in_fit.all()
+    assert not found.copies_by_chance
 
 
 def test_a_frame_keeps_the_index_of_the_rows(assessed):
     _, X, found = assessed
     frame = found.to_frame()
-    assert list(frame) == ["label", "probability", "trust"]
+    assert list(frame) == ["predicted", "probability", "trust", "seen_in_fit"]
     pd.testing.assert_index_equal(frame.index, X.index)
     np.testing.assert_array_equal(frame["trust"], found.trust)
 
@@ -64,7 +66,7 @@ def test_some_rows_are_an_assessment_again(assessed, rows):
     some = found[rows]
     positions = np.atleast_1d(np.arange(200)[rows])
     assert len(some) == len(positions)
-    for name in ("label", "probability", "trust", "proba", "class_trust", "index"):
+    for name in ("predicted", "seen_in_fit", "probability", "trust", "proba", "class_trust", "index"):
         np.testing.assert_array_equal(getattr(some, name), getattr(found, name)[positions])
     np.testing.assert_array_equal(some.classes, found.classes)
 
@@ -76,10 +78,10 @@ def test_a_row_that_is_not_there(assessed):
 
 
 def test_it_prints_as_an_aligned_table():
-    assert repr(made(kept=np.array([False, True]))) == (
-        "      label  probability  trust  kept\n"
-        "   7  cat          0.500  0.250  no\n"
-        "1234  <b>          1.000  1.000  yes"
+    assert repr(made(accepted=np.array([False, True]))) == (
+        "      predicted  probability  trust  accepted\n"
+        "   7  cat              0.500  0.250  no\n"
+        "1234  <b>              1.000  1.000  yes"
     )
 
 
@@ -87,7 +89,7 @@ def test_a_long_table_shows_both_ends(assessed):
     lines = repr(assessed[2]).splitlines()
     assert len(lines) == 22
     assert lines[1].startswith("row 0 ")
-    assert lines[11].split() == ["…"] * 4
+    assert lines[11].split() == ["…"] * 5
     assert lines[-1].startswith("row 199")
 
 

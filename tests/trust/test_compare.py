@@ -1,5 +1,8 @@
 """Trust methods compared on one's own data: a file, a frame or arrays."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +10,8 @@ import pytest
 from neighboragg import compare
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 
-QUICK = {"bases": ["LR"], "methods": ["Confidence", "TrustScore"], "n_splits": 2, "n_jobs": 1}
+QUICK = {"estimators": ["LR"], "splits": 1}
+NAMES = ["max-softmax", "temperature scaling", "Trust Score", "paper's network", "neighboragg"]
 METRICS = ["auroc", "ap_success", "ap_error", "ece"]
 
 
@@ -21,7 +25,8 @@ def test_a_file_a_frame_and_arrays_give_the_same(csv, frame):
     from_file = compare(csv, label="kind", **QUICK)
     from_frame = compare(frame(), label="kind", **QUICK)
     table = from_file.to_frame()
-    assert table["method"].tolist() == ["Confidence"] * 2 + ["TrustScore"] * 2
+    assert table["method"].tolist() == NAMES
+    assert (table["estimator"] == "LR").all()
     np.testing.assert_allclose(from_frame.to_frame()[METRICS], table[METRICS])
     numbers = frame()[["weight", "ripe"]]
     from_numbers = compare(numbers.assign(kind=frame()["kind"]), label="kind", **QUICK)
@@ -37,23 +42,51 @@ def test_a_column_of_vectors_is_a_column_for_each_number(frame):
         np.testing.assert_allclose(found.to_frame()[METRICS], expected[METRICS])
 
 
-def test_what_is_left_out_of_a_file_is_said_once(csv, frame):
+def test_ignored_columns_of_a_file_are_reported_once(csv, frame):
     frame().assign(constant=1).to_csv(csv, index=False)
     with pytest.warns(TrustWarning, match="'constant'") as caught:
         compare(csv, label="kind", **QUICK)
     assert len(caught) == 1
 
 
-def test_it_prints_and_becomes_a_page(frame):
+def test_it_prints_and_reports_the_expected_time_first(frame):
     seen = []
     found = compare(frame(), label="kind", progress=lambda *counts: seen.append(counts), **QUICK)
-    assert seen == [(0, 2), (1, 2), (2, 2)]
-    assert str(found).startswith("Trust methods on data\n\n**Mean over data × LR**\n\n| method | AUROC |")
-    assert found.to_markdown().startswith(
-        "# Trust methods on data\n\n**LR: mean (standard deviation) over 2 seeds**\n"
-    )
-    assert "<h1>Trust methods on data</h1>" in found.to_html()
-    assert found.gains("TrustScore").rows[0][0] == "Confidence"
+    assert seen == [("Comparing, about 10 s", 0, 1), ("Comparing, about 10 s", 1, 1)]
+    title, _, header, *lines = str(found).split("\n")
+    assert title == "Trust methods on data"
+    assert header.split()[0] == "AUROC"
+    assert [line.split("  ")[0].strip() for line in lines] == NAMES
+    assert "<th>gain of neighboragg</th>" in found._repr_html_()
+
+
+def test_splits_differ_and_are_seeded():
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    y = (X[:, 0] + np.random.default_rng(1).normal(size=120) > 0).astype(int)
+    both = compare(X, y, estimators=["LR"], splits=2).to_frame()
+    second = compare(X, y, estimators=["LR"], splits=1, random_state=1).to_frame()
+    pd.testing.assert_frame_equal(both[both["split"] == 1].reset_index(drop=True), second)
+    assert both[both["split"] == 0]["auroc"].tolist() != second["auroc"].tolist()
+
+
+PLAIN = """
+import numpy as np
+from neighboragg import compare
+
+X = np.random.default_rng(0).normal(size=(120, 3))
+y = (X[:, 0] + np.random.default_rng(1).normal(size=120) > 0).astype(int)
+print(compare(X, y, estimators=["LR"], splits={splits}, n_jobs={n_jobs}))
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("splits", "n_jobs"), [(1, None), (2, 2)])
+def test_a_plain_script_needs_no_guard(tmp_path, splits, n_jobs):
+    path = tmp_path / "plain.py"
+    path.write_text(PLAIN.format(splits=splits, n_jobs=n_jobs))
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Trust methods on data") == 1
 
 
 @pytest.mark.parametrize(
@@ -78,10 +111,10 @@ def test_it_prints_and_becomes_a_page(frame):
             "data and y passed to compare must have the same number of rows. Got 2 and 3.",
         ),
         (
-            {"y": [0, 1], "bases": ["SVM"]},
-            "The 'bases' parameter of compare must be one of 'HGB', 'LR', 'MLP', 'RF'. Got 'SVM' instead.",
+            {"y": [0, 1], "estimators": ["SVM"]},
+            "The 'estimators' parameter of compare must be one of 'HGB', 'LR', 'MLP', 'RF'. Got 'SVM' instead.",
         ),
-        ({"y": [0, 1], "n_splits": 0}, "The 'n_splits' parameter of compare must be an int >= 1. Got 0 instead."),
+        ({"y": [0, 1], "splits": 0}, "The 'splits' parameter of compare must be an int >= 1. Got 0 instead."),
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared_is_refused(arguments, message):

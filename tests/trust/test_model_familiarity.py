@@ -57,8 +57,14 @@ def test_an_assessment_shows_it():
     model = fitted("held out", frame[:600], Y)
     assessed = model.assess(frame)
     np.testing.assert_array_equal(assessed.familiarity, model.familiarity(frame))
-    assert list(assessed.to_frame()) == ["label", "probability", "trust", "familiarity"]
-    assert repr(assessed).splitlines()[0].split() == ["label", "probability", "trust", "familiarity"]
+    assert list(assessed.to_frame()) == ["predicted", "probability", "trust", "familiarity", "seen_in_fit"]
+    assert repr(assessed).splitlines()[0].split() == [
+        "predicted",
+        "probability",
+        "trust",
+        "familiarity",
+        "seen_in_fit",
+    ]
     assert (assessed[600:].familiarity < 0.02).all()
 
 

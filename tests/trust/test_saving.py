@@ -163,7 +163,7 @@ def test_a_transformer_is_a_parameter_again(rows, tmp_path):
     model.save(tmp_path / "model.nagg")
     again = neighboragg.load(tmp_path / "model.nagg")
     assert isinstance(again.features, MinMaxScaler)
-    again.fit(X, y, X_val=X[:50], y_val=y[:50])
+    again.fit(X[50:], y[50:], X_val=X[:50], y_val=y[:50])
 
 
 def test_a_classifier_of_other_classes_is_refused(rows, tmp_path):

@@ -10,11 +10,9 @@ import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     TaskProgressColumn,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
@@ -72,14 +70,5 @@ def warnings_printed(console: Console) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TrustWarning)
         yield
-    for said in dict.fromkeys(str(warning.message) for warning in caught):
-        console.print(f"Warning: {said}", style="bold yellow", soft_wrap=True, markup=False)
-
-
-@contextmanager
-def cells_bar(console: Console) -> Iterator[Callable[[int, int], None]]:
-    """A bar for a known number of cells, as a function of those done and all."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
-        bar = progress.add_task("cells", total=None)
-        yield lambda done, total: progress.update(bar, completed=done, total=total)
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        console.print(f"Warning: {text}", style="bold yellow", soft_wrap=True, markup=False)

@@ -26,7 +26,7 @@ OURS, THEIRS, GOOD, BAD = "#0b6e6e", "#9a6b00", "#0b6e6e", "#b3261e"
 
 
 @dataclass(frozen=True)
-class Judged:
+class Scored:
     """Which predictions for a data set were correct, and two opinions about them."""
 
     name: str
@@ -59,15 +59,15 @@ class Doubtful:
         return "< 0.1%" if self.trust < 0.0005 else f"{self.trust:.1%}"
 
 
-def draw(judged: Judged, doubtful: list[Doubtful], output: Path) -> None:
+def draw(scored: Scored, doubtful: list[Doubtful], output: Path) -> None:
     """Write the picture."""
     figure_module = import_extra("matplotlib.figure", extra="cli", purpose="The picture of the demo")
     figure = figure_module.Figure(figsize=(12, 5.6), layout="constrained", facecolor="white")
     left, right = figure.subfigures(1, 2, width_ratios=[1, 1.15], wspace=0.03)
-    _draw_errors_left(left.subplots(), judged)
+    _draw_errors_left(left.subplots(), scored)
     _draw_digits(right, doubtful)
     by_trust, by_confidence = (
-        f"{judged.errors_left(scores, NAMED_SHARE):.0f}" for scores in (judged.trust, judged.confidence)
+        f"{scored.errors_left(scores, NAMED_SHARE):.0f}" for scores in (scored.trust, scored.confidence)
     )
     title = (
         f"Check the least trusted {NAMED_SHARE:.0%} of the predictions, and {by_trust} errors are left in the rest "
@@ -78,23 +78,23 @@ def draw(judged: Judged, doubtful: list[Doubtful], output: Path) -> None:
     figure.savefig(output, dpi=110, format="png", metadata={"Description": title})
 
 
-def _draw_errors_left(ax: Any, judged: Judged) -> None:
+def _draw_errors_left(ax: Any, scored: Scored) -> None:
     shares = np.linspace(0, LARGEST_SHARE, 301)
     for scores, name, color in (
-        (judged.confidence, "chosen by the classifier's\nown confidence", THEIRS),
-        (judged.trust, "chosen by trust\n(neighbors and confidence)", OURS),
+        (scored.confidence, "chosen by the classifier's\nown confidence", THEIRS),
+        (scored.trust, "chosen by trust\n(neighbors and confidence)", OURS),
     ):
-        errors = judged.errors_left(scores, shares)
+        errors = scored.errors_left(scores, shares)
         ax.plot(100 * shares, errors, color=color, linewidth=2.5, label=name)
-        named = judged.errors_left(scores, NAMED_SHARE)
+        named = scored.errors_left(scores, NAMED_SHARE)
         ax.plot(100 * NAMED_SHARE, named, "o", color=color)
         ax.annotate(
             f"{named:.0f}", (100 * NAMED_SHARE, named), (7, 5), textcoords="offset points", color=color, fontsize=13,
             fontweight="bold",
         )  # fmt: skip
     ax.set_title(
-        f"{len(judged.correct)} handwritten digits, of which logistic regression\n"
-        f"reads {int((~judged.correct).sum())} wrong",
+        f"{len(scored.correct)} handwritten digits, of which logistic regression\n"
+        f"reads {int((~scored.correct).sum())} wrong",
         fontsize=11.5,
     )
     ax.set(
@@ -110,7 +110,7 @@ def _draw_errors_left(ax: Any, judged: Judged) -> None:
 
 def _draw_digits(figure: Any, doubtful: list[Doubtful]) -> None:
     n_near = len(doubtful[0].like_predicted)
-    # Columns: the digit, what is said of it, a gap, its neighbors of one class, a gap, those of the other.
+    # Columns: the digit, its scores, a gap, its neighbors of one class, a gap, those of the other.
     widths = [1, 2.6, *[1] * n_near, 0.35, *[1] * n_near]
     axes = figure.subplots(
         len(doubtful), len(widths), gridspec_kw={"width_ratios": widths, "wspace": 0.05, "hspace": 0.12}
@@ -161,12 +161,12 @@ def demo(
         "which also looks at the nearest training rows of every class.\n"
     )
     X, y = load_digits(return_X_y=True)
-    digits, doubtful = _judge("digits", X, y, seed, console, _doubtful)
+    digits, doubtful = _score("digits", X, y, seed, console, _doubtful)
     X, y = load_breast_cancer(return_X_y=True)
-    cancer, _ = _judge("breast cancer", X, y, seed, console)
-    for judged in (digits, cancer):
-        console.print(_errors_left(judged))
-        console.print(_verdict(judged, seed) + "\n")
+    cancer, _ = _score("breast cancer", X, y, seed, console)
+    for scored in (digits, cancer):
+        console.print(_errors_left(scored))
+        console.print(_verdict(scored, seed) + "\n")
     console.print(_least_trusted(doubtful))
     draw(digits, doubtful, output)
     console.print(f"The picture of the digits: {output.resolve()}\n", soft_wrap=True)
@@ -178,10 +178,10 @@ def demo(
     )
 
 
-def _judge(
+def _score(
     name: str, X: Any, y: Any, seed: int, console: Console, look: Callable[..., Any] = lambda *_: None
-) -> tuple[Judged, Any]:
-    """Train a classifier on 40% of the rows, learn trust on 10%, judge on the other half."""
+) -> tuple[Scored, Any]:
+    """Train a classifier on 40% of the rows, learn trust on 10%, score the other half."""
     train, val, test = split_rows(len(y), seed)
     with console.status(f"{name}: training a classifier, learning when to trust it ..."):
         classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
@@ -189,8 +189,8 @@ def _judge(
         model = TrustedClassifier(FrozenEstimator(classifier))
         model.fit(X[train], y[train], X_val=X[val], y_val=y[val])
         assessed = model.assess(X[test])
-        judged = Judged(name, assessed.label == y[test], assessed.probability, assessed.trust)
-        return judged, look(model, X, y, np.concatenate([train, val]), test)
+        scored = Scored(name, assessed.predicted == y[test], assessed.probability, assessed.trust)
+        return scored, look(model, X, y, np.concatenate([train, val]), test)
 
 
 def _doubtful(model: TrustedClassifier, X: Any, y: Any, reference: Any, test: Any) -> list[Doubtful]:
@@ -200,7 +200,7 @@ def _doubtful(model: TrustedClassifier, X: Any, y: Any, reference: Any, test: An
     nearest = reference[model.kneighbors(X[test][least], N_NEAREST)[1]]
     found = []
     for near, i in zip(nearest, least, strict=True):
-        predicted = int(np.flatnonzero(assessed.classes == assessed.label[i])[0])
+        predicted = int(np.flatnonzero(assessed.classes == assessed.predicted[i])[0])
         likelier = int(np.argmax(np.delete(assessed.class_trust[i], predicted)))
         likelier += likelier >= predicted
         found.append(
@@ -218,27 +218,27 @@ def _doubtful(model: TrustedClassifier, X: Any, y: Any, reference: Any, test: An
     return found
 
 
-def _errors_left(judged: Judged) -> Table:
-    n, wrong = len(judged.correct), int((~judged.correct).sum())
-    title = f"{judged.name}: logistic regression is wrong on {wrong} of {n} new rows"
+def _errors_left(scored: Scored) -> Table:
+    n, wrong = len(scored.correct), int((~scored.correct).sum())
+    title = f"{scored.name}: logistic regression is wrong on {wrong} of {n} new rows"
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("errors left if a person checks")
     for share in SET_ASIDE:
         table.add_column("nothing" if share == 0 else f"{share:.0%}", justify="right")
-    for row, scores in (("chosen by confidence", judged.confidence), ("chosen by trust", judged.trust)):
-        table.add_row(row, *(f"{judged.errors_left(scores, share):.0f}" for share in SET_ASIDE))
+    for row, scores in (("chosen by confidence", scored.confidence), ("chosen by trust", scored.trust)):
+        table.add_row(row, *(f"{scored.errors_left(scores, share):.0f}" for share in SET_ASIDE))
     return table
 
 
-def _verdict(judged: Judged, seed: int) -> str:
+def _verdict(scored: Scored, seed: int) -> str:
     gain = bootstrap_difference(
-        auroc, judged.correct, judged.trust, judged.confidence, n_resamples=N_RESAMPLES, random_state=seed
+        auroc, scored.correct, scored.trust, scored.confidence, n_resamples=N_RESAMPLES, random_state=seed
     )
     low, high = 100 * gain.low, 100 * gain.high
     figures = f"{100 * gain.estimate:+.1f} points of AUROC, 95% interval {low:+.1f} to {high:+.1f}"
     if gain.low > 0:
         return f"Neighbors help here ({figures}): they see errors that the classifier is sure of."
-    if np.array_equal(np.argsort(judged.trust), np.argsort(judged.confidence)):
+    if np.array_equal(np.argsort(scored.trust), np.argsort(scored.confidence)):
         return (
             "Neighbors do not help here, and the method noticed on its validation rows: it kept to the classifier's "
             "own order, so nothing is lost."

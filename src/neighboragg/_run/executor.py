@@ -20,14 +20,14 @@ IDLE_SECONDS = 300.0
 # States of the tasks that a worker is at, be it that it waits for their data.
 AT_WORK = {"executing", "long-running", "flight"}
 MORE_MEMORY = (
-    "Hint: give the workers more memory (memory_limit of a LocalCluster, --memory-limit of dask worker), fewer threads "
-    "each, or smaller parts (part_rows, --part-rows)."
+    "Hint: give the workers more memory (memory_limit of a LocalCluster, --memory-limit of dask worker), or fewer "
+    "threads each."
 )
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one item: a value, or what the error said that stopped it."""
+    """The result for one item: a value, or the text of the error that stopped it."""
 
     item: Any
     value: Any = None
@@ -75,9 +75,9 @@ class OnDask:
         # A task of its own, not scattered data: if every worker that has it dies, it is made again. It is sent once, so
         # that a large one is no mistake to be warned of.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-            held = self.client.submit(_same, work, key=f"neighboragg-work-{run}")
+            shared = self.client.submit(_same, work, key=f"neighboragg-work-{run}")
         futures = {
-            self.client.submit(_attempted, held, item, key=f"neighboragg-part-{run}-{i}"): item
+            self.client.submit(_attempted, shared, item, key=f"neighboragg-part-{run}-{i}"): item
             for i, item in enumerate(items)
         }
         try:
@@ -94,10 +94,10 @@ class OnDask:
                     yield result
         finally:
             with suppress(Exception):  # nothing is left to cancel where the cluster is gone
-                self.client.cancel([held, *futures], force=True)
+                self.client.cancel([shared, *futures], force=True)
 
     def _as_completed(self, done: Any) -> Iterator[Any]:
-        """What is done, as it is; raises where there were workers, and for long now none has done anything."""
+        """What is done, as it is; raises if workers have been idle for a long time."""
         last_busy: float | None = None
         next_look = 0.0
         while not done.is_empty():
@@ -114,8 +114,9 @@ class OnDask:
                 last_busy = now
             elif last_busy is not None and now - last_busy > IDLE_SECONDS:
                 raise NeighborAggError(
-                    f"No worker of the cluster has done anything for {IDLE_SECONDS:g} s: {_described(workers)}. What "
-                    f"was done is kept. Mostly that is for lack of memory.\n{MORE_MEMORY}\nThen run the same again."
+                    f"No worker of the cluster has done anything for {IDLE_SECONDS:g} s: {_described(workers)}. "
+                    f"Finished parts are saved. This usually means that the workers ran out of memory.\n{MORE_MEMORY}\n"
+                    "Then rerun the command."
                 )
 
 
@@ -132,12 +133,12 @@ def executor_for(client: Any, n_jobs: int | None) -> Executor:
 
 
 def _explained(error: BaseException, killed: type) -> str:
-    """What to say of an error of a task; what can be done where it killed the workers."""
+    """The message for an error of a task, with a remedy where it killed the workers."""
     if not isinstance(error, killed):
         return _reason(error)
     return (
-        f"The worker died each of the {error.allowed_failures + 1} times that it was tried. Mostly that is for lack of "  # type: ignore[attr-defined]
-        f"memory.\n{MORE_MEMORY}"
+        f"The worker died each of the {error.allowed_failures + 1} times that it was tried. This usually means "  # type: ignore[attr-defined]
+        f"that the workers ran out of memory.\n{MORE_MEMORY}"
     )
 
 

@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from secrets import token_hex
-from shutil import rmtree
 from typing import Any
 
 from neighboragg._core.packages import import_extra
@@ -17,9 +16,15 @@ from neighboragg._data.parquet import InputFile, Part
 from neighboragg.exceptions import FileFormatError, InvalidInputError, NeighborAggError
 
 FORMAT = 1
-MANIFEST = "manifest.json"
-LOCK = ".lock"
+# Names that readers of a folder of Parquet files skip.
+MANIFEST, LOCK = "_manifest.json", "_lock"
+PARQUET = (".parquet", ".pq")
+# An output with such a name would become a folder by mistake.
+FILES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".feather", ".arrow", ".xlsx", ".xls")
+REPLACE = "Hint: replace it with overwrite=True (--overwrite), or choose another output."
 PURPOSE = "Writing Parquet files"
+# Rows in memory at a time, which are lost if a worker dies, and rows that a model scores at once.
+PART_ROWS, BATCH_ROWS = 65_536, 4096
 PLAN_KEY = b"neighboragg.plan"
 
 
@@ -35,7 +40,7 @@ class Plan:
     parts: Sequence[Part]
 
     def described(self) -> dict[str, Any]:
-        """As it stands in the manifest."""
+        """The content of the manifest."""
         numbers = {file: i for i, file in enumerate(self.files)}
         return {
             "format": FORMAT,
@@ -56,6 +61,22 @@ class Plan:
         return hashlib.sha256(json.dumps(self.described(), sort_keys=True).encode()).hexdigest()
 
 
+def output_path(given: str | os.PathLike[str]) -> Path:
+    """The output of a run: a folder, or a single Parquet file."""
+    if "://" in str(given):
+        raise InvalidInputError(
+            f"The output {given} is not on a file system.\nHint: name a folder, and copy it from there."
+        )
+    path = Path(given)
+    if path.suffix.lower() in FILES and not path.is_dir():
+        raise InvalidInputError(
+            f"The output {path} would be a folder of Parquet files, although it ends in {path.suffix}.\n"
+            f"Hint: name a folder such as {path.with_suffix('')}, or a single file such as "
+            f"{path.with_suffix('.parquet')}."
+        )
+    return path
+
+
 class OutputFolder:
     """Where a run writes."""
 
@@ -64,11 +85,17 @@ class OutputFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs out as long as the block runs; the system lets go if the process dies."""
+        """Keep other runs out while the block runs; the system releases the lock if the process dies."""
         if self.path.exists() and not self.path.is_dir():
             raise InvalidInputError(f"The output {self.path} is a file.\nHint: name a folder.")
-        self.path.mkdir(parents=True, exist_ok=True)
         lock, unused = self.path / LOCK, False
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock.touch()
+        except OSError as error:
+            raise InvalidInputError(
+                f"The output {self.path} cannot be written: {error.strerror}.\nHint: choose another output."
+            ) from error
         try:
             with lock.open("a+") as file:
                 if not _lock(file):
@@ -90,11 +117,11 @@ class OutputFolder:
                     lock.unlink(missing_ok=True)
                     self.path.rmdir()
 
-    def begin(self, plan: Plan) -> None:
-        """Take the folder for a plan: empty, or with parts of the same plan; anything else is refused."""
+    def begin(self, plan: Plan, *, overwrite: bool = False) -> None:
+        """Use the folder for a plan if it is empty or has parts of the same plan; another run may be replaced."""
         manifest = self.path / MANIFEST
         if not manifest.exists():
-            others = sorted(file.name for file in self.path.iterdir() if not file.name.startswith("."))
+            others = sorted(path.name for path in self.path.iterdir() if not _is_hidden(path))
             if others:
                 raise InvalidInputError(
                     f"{self.path} holds other files, such as {others[0]}.\nHint: choose a new output folder."
@@ -103,36 +130,32 @@ class OutputFolder:
             return
         try:
             before = json.loads(manifest.read_text())
+            files = [part["output"] for part in before["parts"]]
             before = {key: before[key] for key in plan.described()}
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise FileFormatError(
                 f"{manifest} is not the manifest of a run: {error!r}.\nHint: choose a new output folder."
             ) from error
-        if before != (now := json.loads(json.dumps(plan.described()))):
+        if before == (now := json.loads(json.dumps(plan.described()))):
+            return
+        if not overwrite:
             raise InvalidInputError(
-                f"{self.path} holds the parts of another run: {_difference(before, now)}.\n"
-                f"Hint: remove {self.path}, or choose another output; results of different runs must not be mixed."
+                f"{self.path} holds the parts of another run: {_difference(before, now)}.\n{REPLACE}"
             )
+        for name in files:  # no others: what the run did not write is not removed
+            (self.path / name).unlink(missing_ok=True)
+        self._write_manifest(plan, "running", {})
 
-    def clear(self) -> None:
-        """Remove all that the folder holds but its lock, which keeps others out meanwhile."""
-        self._keep_only(LOCK)
-
-    def begin_again(self, *names: str) -> None:
-        """Remove whatever was made in the run of the plan, but for files of these names."""
-        self._keep_only(LOCK, MANIFEST, *names)
-
-    def _keep_only(self, *names: str) -> None:
+    def begin_again(self) -> None:
+        """Remove what an earlier run of the plan has made."""
         for path in self.path.iterdir():
-            if path.is_dir():
-                rmtree(path)
-            elif path.name not in names:
+            if path.is_file() and path.name not in (MANIFEST, LOCK):
                 path.unlink()
 
     def clear_if_unused(self) -> None:
         """After a mistake, leave nothing that would stand in the way of another call, unless it could be resumed."""
-        if not any(path.name != MANIFEST and not path.name.startswith(".") for path in self.path.iterdir()):
-            self.clear()
+        if all(map(_is_hidden, self.path.iterdir())):
+            (self.path / MANIFEST).unlink(missing_ok=True)
 
     def missing(self, plan: Plan) -> list[Part]:
         """Parts that are not there yet, or not complete."""
@@ -140,7 +163,7 @@ class OutputFolder:
         return [part for part in plan.parts if not self._is_done(part, fingerprint)]
 
     def end(self, plan: Plan, failed: Mapping[int, str]) -> None:
-        """Write down what came of the run, and remove what was left half-written."""
+        """Record the result of the run, and remove what was left half-written."""
         self._write_manifest(plan, "incomplete" if failed else "complete", failed)
         for file in self.path.glob(".part-*.tmp"):
             file.unlink(missing_ok=True)
@@ -190,6 +213,11 @@ class OutputFolder:
         temporary = self.path / f".{MANIFEST}.{token_hex(4)}.tmp"
         temporary.write_text(text + "\n")
         temporary.replace(self.path / MANIFEST)
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether readers of a folder of Parquet files skip it."""
+    return path.name.startswith((".", "_"))
 
 
 def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

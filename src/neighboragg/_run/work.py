@@ -3,12 +3,11 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from shutil import rmtree
-from threading import Lock
 from typing import Any
 
 import joblib
@@ -18,11 +17,10 @@ from neighboragg._core.progress import announce, expect, step
 from neighboragg._core.threads import ONE_THREAD
 from neighboragg._data.parquet import Part
 from neighboragg._run.executor import Executor
-from neighboragg._run.plan import PURPOSE, OutputFolder, Plan
+from neighboragg._run.plan import PARQUET, PURPOSE, REPLACE, OutputFolder, Plan
 from neighboragg._store.file import check_file, read_digest
 from neighboragg._store.load import load
 from neighboragg.exceptions import (
-    FittedRowsWarning,
     InvalidInputError,
     NeighborAggError,
     PartsFailedError,
@@ -55,14 +53,14 @@ class ModelObject:
 
 
 def as_model(model: Any, trusted: Sequence[str] = ()) -> ModelFile | ModelObject:
-    """A path or an object as a model that workers can have."""
+    """A path or an object as a model that can be sent to workers."""
     if isinstance(model, str | PathLike):
         path = Path(model).resolve()
         digest = _digest(path)
         check_file(path)  # now, rather than in every part
         return ModelFile(str(path), digest, tuple(trusted))
     with warnings.catch_warnings():
-        # joblib says so where it hashes a pickle because it cannot hash the content.
+        # joblib warns where it hashes a pickle because it cannot hash the content.
         warnings.simplefilter("ignore")
         return ModelObject(model, joblib.hash(model, hash_name="sha1"))
 
@@ -79,7 +77,7 @@ def _loaded(source: ModelFile, state: tuple[int, ...]) -> Any:
 
 
 def _digest(path: Path) -> str:
-    """What the file says of itself; that all of it is as it says is checked when it is used."""
+    """The digest that the file states; whether its content matches is checked when it is loaded."""
     with _naming(path):
         return read_digest(path)
 
@@ -109,11 +107,17 @@ class Written:
     files: list[Path]
     n_rows: int
     n_parts: int
-    n_kept: int
+    n_resumed: int
+    #: Parts of this run whose tables had a note.
+    noted: list[Part] = field(default_factory=list, repr=False)
 
     def __str__(self) -> str:
-        kept = f", {self.n_kept} of them by an earlier run" if self.n_kept else ""
-        return f"{self.n_rows:,} rows in {self.n_parts:,} parts{kept}: {self.path}"
+        resumed = f", {self.n_resumed} of them by an earlier run" if self.n_resumed else ""
+        return f"{self.n_rows:,} rows in {self.n_parts:,} parts{resumed}: {self.path}"
+
+
+# Metadata of a table with which the work on a part draws attention to it.
+NOTED = b"neighboragg.noted"
 
 
 @dataclass(frozen=True)
@@ -125,17 +129,16 @@ class WritePart:
     fingerprint: str
 
     def __call__(self, part: Part) -> bool:
-        """Write the part; return whether many of its rows are rows that the model was fitted on."""
-        # One thread for products: several parts are done at a time, and a row has the same bits on any machine.
-        with ONE_THREAD, _HEARD as heard:
-            n_before = len(heard)
+        """Write the part; return whether its table has a note."""
+        # One thread for products, as several parts are done at a time.
+        with ONE_THREAD:
             table = self.work(part)
-            fitted = any(issubclass(warning.category, FittedRowsWarning) for warning in heard[n_before:])
+        noted = NOTED in (table.schema.metadata or {})
         self.folder.write_part(part, table, self.fingerprint)
         del table
-        # Arrow keeps what it has freed, and Dask pauses a worker for that.
+        # Arrow does not return memory to the system by itself, and Dask pauses a worker for that.
         import_extra("pyarrow", extra="dask", purpose=PURPOSE).default_memory_pool().release_unused()
-        return fitted
+        return noted
 
 
 def run_parts(
@@ -144,19 +147,23 @@ def run_parts(
     output: Path,
     executor: Executor,
     stage: str,
+    *,
+    overwrite: bool = False,
 ) -> Written:
     """Do the parts of a plan that are not in the output yet."""
-    output = output.resolve()  # workers are elsewhere
-    single = output.suffix.lower() in (".parquet", ".pq") and not output.is_dir()
+    output = output.resolve()  # workers have other working folders
+    single = output.suffix.lower() in PARQUET and not output.is_dir()
+    if single and output.exists() and not overwrite:
+        raise InvalidInputError(f"{output} exists already.\n{REPLACE}")
     folder = OutputFolder(output.with_name(f"{output.name}.parts") if single else output)
     with folder.locked():
-        folder.begin(plan)
+        folder.begin(plan, overwrite=overwrite)
         try:
             work = make_work(folder)
         except BaseException:
             folder.clear_if_unused()
             raise
-        n_done = do_parts(work, plan, folder, executor, stage)
+        n_done, noted = _do_parts(work, plan, folder, executor, stage)
         files = folder.files(plan)
         if single:
             _join(files, output)
@@ -164,42 +171,29 @@ def run_parts(
     if single:
         rmtree(folder.path)
     n_rows = sum(part.stop - part.start for part in plan.parts)
-    return Written(output, files, n_rows, len(plan.parts), len(plan.parts) - n_done)
+    return Written(output, files, n_rows, len(plan.parts), len(plan.parts) - n_done, noted)
 
 
-def do_parts(
+def _do_parts(
     work: Callable[[Part], Any], plan: Plan, folder: OutputFolder, executor: Executor, stage: str
-) -> int:
-    """Do the parts of a plan that are not yet in a folder, which is taken; return how many these were."""
+) -> tuple[int, list[Part]]:
+    """Do the parts of a plan that are not yet in a locked folder; return how many, and those with a note."""
     missing = folder.missing(plan)
     expect(len(missing))
     announce(stage)
     failed: dict[int, str] = {}
-    fitted: list[Part] = []
+    noted: list[Part] = []
     for outcome in executor.run(WritePart(work, folder, plan.fingerprint), missing):
         if outcome.error is not None:
             failed[outcome.item.number] = outcome.error
         elif outcome.value:
-            fitted.append(outcome.item)
+            noted.append(outcome.item)
         step()
     folder.end(plan, failed)
-    if fitted:
-        _warn_of_fitted_rows(fitted, len(missing))
     if failed:
         places = {plan.parts[number].place: error for number, error in sorted(failed.items())}
         raise PartsFailedError(places, len(plan.parts), folder.path)
-    return len(missing)
-
-
-def _warn_of_fitted_rows(parts: list[Part], n_parts: int) -> None:
-    first = min(parts, key=lambda part: part.number)
-    warnings.warn(
-        f"In {len(parts)} of {n_parts} parts, first in {first.place}, more rows than by chance are exact copies of "
-        "rows that the model was fitted on. The classifier has seen them, so their trust looks better than that of new "
-        "rows.\nHint: pass rows that took no part in fit.",
-        FittedRowsWarning,
-        stacklevel=5,
-    )
+    return len(missing), sorted(noted, key=lambda part: part.number)
 
 
 def _join(files: list[Path], output: Path) -> None:
@@ -215,42 +209,10 @@ def _join(files: list[Path], output: Path) -> None:
                 )
                 if table.schema != schema:
                     raise InvalidInputError(
-                        f"Columns to keep are not of one type in all input files: {schema.to_string()!r} and "
+                        f"Included columns are not of one type in all input files: {schema.to_string()!r} and "
                         f"{table.schema.to_string()!r}.\nHint: choose a folder as output; {file.parent} has all parts."
                     )
                 writer.write_table(table)
         temporary.replace(output)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-class _Heard:
-    """Records warnings of all threads while any is within: to record in each by itself would not be safe."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.n_inside = 0
-        self.recorder: Any = None
-        self.heard: list[warnings.WarningMessage] = []
-
-    def __enter__(self) -> list[warnings.WarningMessage]:
-        with self.lock:
-            if self.n_inside == 0:
-                self.recorder = warnings.catch_warnings(record=True)
-                self.heard = self.recorder.__enter__()
-                warnings.simplefilter("always", FittedRowsWarning)
-            self.n_inside += 1
-            return self.heard
-
-    def __exit__(self, *error: object) -> None:
-        with self.lock:
-            self.n_inside -= 1
-            if self.n_inside:
-                return
-            self.recorder.__exit__(*error)
-        for other in self.heard:
-            if not issubclass(other.category, FittedRowsWarning):
-                warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-
-
-_HEARD = _Heard()

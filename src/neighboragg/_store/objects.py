@@ -125,7 +125,6 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "neighboragg.trust._classifier": ("TrustedClassifier",),
     "neighboragg.trust._seen": ("FittedRows",),
-    "neighboragg.trust._staged_fit": ("StagedFit",),
     "sklearn.frozen": ("FrozenEstimator",),
 }
 KINDS = {kind: module for module, kinds in MODULES.items() for kind in kinds}

@@ -9,19 +9,24 @@ import numpy as np
 from scipy.stats import betabinom
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 
-from neighboragg._core.checks import check_labels, check_real, check_same_kind, check_same_length
+from neighboragg._core.checks import (
+    check_labels,
+    check_real,
+    check_same_kind,
+    check_same_length,
+    encode_labels,
+)
 from neighboragg._core.stats import upper_limit
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray
 from neighboragg._store.objects import Savable, require
 from neighboragg.exceptions import (
-    FittedRowsWarning,
     InvalidInputError,
     InvalidParameterError,
     NotCalibratedError,
     TrustWarning,
 )
 from neighboragg.promises._thresholds import SelectiveThreshold, coverage_threshold, risk_threshold
-from neighboragg.trust import Assessment, TrustedClassifier
+from neighboragg.trust import Assessment, TrustedClassifier, copies_among, without_warning
 
 # Probability with which calibration rows like those of fit may be called unlike them.
 STRANGE = 1e-3
@@ -35,19 +40,19 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
     model : TrustedClassifier
         Fitted; its predictions and trust are used as they are. :func:`sklearn.base.clone` keeps it.
     target_risk : float, default=None
-        Largest error rate among kept predictions. Exactly one of `target_risk` and `target_coverage` is given.
+        Largest error rate among accepted predictions. Exactly one of `target_risk` and `target_coverage` is given.
     target_coverage : float, default=None
-        Smallest share of rows to keep.
+        Smallest share of rows to accept.
     confidence_level : float, default=0.95
         Probability, over the draw of the calibration rows, that the target is met.
     per_class : bool, default=False
         One threshold for each predicted class, so that the target holds within every predicted class, all at
         once.
-    novelty : float, default=None
-        Reject rows whose familiarity is at most this as well, whatever their trust; needs a model with neighbors. None
-        rejects no row for that.
+    min_familiarity : float, default=None
+        Also reject rows whose familiarity is at most this, whatever their trust; needs a model with neighbors. None
+        does not look at familiarity.
     reject_label : label, default=None
-        What :meth:`predict` says for a rejected row. None means -1 for numbers and "reject" for strings.
+        What :meth:`predict` returns for a rejected row. None means -1 for numbers and "reject" for strings.
 
     Attributes
     ----------
@@ -57,9 +62,9 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
     threshold_ : float
         The threshold; the largest of them if `per_class`.
     coverage_ : float
-        Share of the calibration rows that is kept.
+        Share of the calibration rows that is accepted.
     unfamiliar_ : float
-        Share of the calibration rows that is rejected as unfamiliar; 0 without `novelty`.
+        Share of the calibration rows that is rejected as unfamiliar; 0 without `min_familiarity`.
     promised_ : bool
         Whether the target is promised; if not, a warning was given.
     results_ : list of SelectiveThreshold
@@ -69,11 +74,11 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
     -----
     *What the target promises.* See :func:`risk_threshold` and :func:`coverage_threshold`. Calibration rows must not
     have been used to fit the classifier or the trust method. If no threshold can promise the target, all rows are
-    rejected and a warning says so. With `novelty`, thresholds of a risk come from those calibration rows that are
-    familiar, which are drawn like the new rows that are: the promise is about what is kept, as without it. A coverage
-    is the share of all rows, those rejected as unfamiliar counted as rejected.
+    rejected with a warning. With `min_familiarity`, the threshold of a risk comes from the familiar calibration rows,
+    which are drawn like the familiar new rows: the promise is about accepted rows, as without it. A coverage
+    is the share of all rows; rows rejected as unfamiliar count as rejected.
 
-    *What `novelty` promises*, and it is another thing: of new rows that are like the validation rows of the model, at
+    *What `min_familiarity` promises* is different: of new rows that are like the validation rows of the model, at
     most this share is rejected as unfamiliar, on average over the draw of the validation rows; see
     :meth:`TrustedClassifier.familiarity <neighboragg.TrustedClassifier.familiarity>`. It does not promise that rows of
     unknown classes, or from elsewhere, are found: how many are depends on how far they lie from all that was seen.
@@ -91,10 +96,10 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
     >>> fit, cal, new = np.split(np.random.default_rng(0).permutation(len(y)), [700, 1300])
     >>> model = TrustedClassifier(GaussianNB(), random_state=0).fit(X[fit], y[fit])
     >>> safe = SelectiveClassifier(model, target_risk=0.05).calibrate(X[cal], y[cal])
-    >>> kept = safe.accept(X[new])
+    >>> accepted = safe.accept(X[new])
     >>> bool(model.score(X[new], y[new]) < 0.9)
     True
-    >>> bool(model.score(X[new][kept], y[new][kept]) > 0.95)
+    >>> bool(model.score(X[new][accepted], y[new][accepted]) > 0.95)
     True
     """
 
@@ -106,7 +111,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         target_coverage: float | None = None,
         confidence_level: float = 0.95,
         per_class: bool = False,
-        novelty: float | None = None,
+        min_familiarity: float | None = None,
         reject_label: Any = None,
     ) -> None:
         self.model = model
@@ -114,7 +119,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         self.target_coverage = target_coverage
         self.confidence_level = confidence_level
         self.per_class = per_class
-        self.novelty = novelty
+        self.min_familiarity = min_familiarity
         self.reject_label = reject_label
 
     def calibrate(self, X: Any, y: ArrayLike) -> Self:
@@ -143,15 +148,16 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         level = check_real(self.confidence_level, "confidence_level", owner, low=0, high=1)
         labels = check_labels(y, "y", owner)
         assessed = self._assess_unseen(X)
-        predicted, trust = assessed.label, assessed.trust
+        predicted, trust = assessed.predicted, assessed.trust
         check_same_length(predicted, "X", labels, "y", owner)
         self.classes_ = self.model.classes_
         self.reject_label_ = self._resolve_reject_label()
         check_same_kind(labels, self.classes_, "y", owner)
-        self._check_novelty(assessed)
+        encode_labels(labels, self.classes_, "y", owner)  # refuses labels that the model does not know
+        self._check_min_familiarity(assessed)
         correct, familiar = predicted == labels, self._familiar(assessed)
         self.unfamiliar_ = float((~familiar).mean())
-        self._warn_of_strangers(int((~familiar).sum()), len(familiar))
+        self._warn_of_unfamiliar_rows(int((~familiar).sum()), len(familiar))
         if self.per_class:
             # Each class may fail with an equal share of the probability of failure.
             share = 1 - (1 - level) / len(self.classes_)
@@ -163,9 +169,9 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         self.thresholds_ = np.broadcast_to(found, len(self.classes_)).copy()
         self.threshold_ = float(found.max())
         self.promised_ = all(result.promised for result in self.results_)
-        self.coverage_ = float(self._kept(assessed).mean())
+        self.coverage_ = float(self._accepted(assessed).mean())
         if not self.promised_:
-            self._warn(groups)
+            self._warn_of_broken_promises(groups)
         return self
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
@@ -183,7 +189,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return self.calibrate(X, y)
 
     def accept(self, X: Any) -> BoolArray:
-        """Which predictions are kept.
+        """Which predictions are accepted.
 
         Parameters
         ----------
@@ -191,12 +197,12 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
 
         Returns
         -------
-        kept : ndarray of bool of shape (n,)
+        accepted : ndarray of bool of shape (n,)
         """
         return self._assess(X)[1]
 
     def assess(self, X: Any) -> Assessment:
-        """Label, probability, trust, and whether the prediction is kept, from one pass through the classifier.
+        """Predicted label, probability, trust, and whether it is accepted, from one pass through the classifier.
 
         Parameters
         ----------
@@ -208,11 +214,11 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
             ``print`` it, take its arrays, or turn it into a data frame with ``to_frame()``. Labels are those
             of the classifier, for rejected rows too.
         """
-        assessed, kept = self._assess(X)
-        return replace(assessed, kept=kept)
+        assessed, accepted = self._assess(X)
+        return replace(assessed, accepted=accepted)
 
     def predict(self, X: Any) -> Array:
-        """Labels, and the reject label where trust is too low or, with `novelty`, the row is unfamiliar.
+        """Labels, and the reject label where trust is too low or, with `min_familiarity`, the row is unfamiliar.
 
         Parameters
         ----------
@@ -222,13 +228,13 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         -------
         y_pred : ndarray of shape (n,)
         """
-        assessed, kept = self._assess(X)
-        predicted = assessed.label
+        assessed, accepted = self._assess(X)
+        predicted = assessed.predicted
         kinds = predicted.dtype, np.array([self.reject_label_]).dtype
-        # Numbers beside strings, or anything beside objects, would turn into strings: keep them as they are.
+        # Numbers joined with strings, or anything with objects, would turn into strings: keep them as they are.
         mixed = len({kind.kind in "US" for kind in kinds}) == 2 or any(kind.kind == "O" for kind in kinds)
         answer = predicted.astype(object if mixed else np.result_type(*kinds))
-        answer[~kept] = self.reject_label_
+        answer[~accepted] = self.reject_label_
         return answer
 
     def __sklearn_clone__(self) -> Self:
@@ -251,7 +257,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         )
 
     def _find_coverage(self, correct: BoolArray, trust: FloatArray, level: float) -> SelectiveThreshold:
-        """A threshold where unfamiliar rows have the trust -inf: one that must keep them cannot be promised."""
+        """A threshold where unfamiliar rows have the trust -inf: one that must accept them cannot be promised."""
         target = self.target_coverage
         found = coverage_threshold(
             correct,
@@ -261,61 +267,62 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         )
         if not np.isneginf(found.threshold):
             return found
-        kept = trust > -np.inf
-        n_kept, n_errors = int(kept.sum()), int((kept & ~correct).sum())
+        accepted = trust > -np.inf
+        n_kept, n_errors = int(accepted.sum()), int((accepted & ~correct).sum())
         bound = float(upper_limit(n_errors, n_kept, 1 - level))
         return replace(found, promised=False, n_kept=n_kept, n_errors=n_errors, risk_bound=bound)
 
-    def _check_novelty(self, assessed: Assessment) -> None:
-        if self.novelty is None:
+    def _check_min_familiarity(self, assessed: Assessment) -> None:
+        if self.min_familiarity is None:
             return
         owner = type(self).__name__
-        level = check_real(self.novelty, "novelty", owner, low=0, high=1)
+        level = check_real(self.min_familiarity, "min_familiarity", owner, low=0, high=1)
         if assessed.familiarity is None:
             raise InvalidParameterError(
-                f"The 'novelty' parameter of {owner} needs a model with neighbors; "
+                f"The 'min_familiarity' parameter of {owner} needs a model with neighbors; "
                 f"{type(self.model.method_).__name__} has none.\n"
                 "Hint: TrustedClassifier(estimator, method=NeighborAgg())."
             )
         least = self.model.method_.familiarity_.least()
         never = least > level
         enough = math.ceil(1 / level) - 1
-        hint = f"Hint: a larger novelty, or a model with more validation rows; {enough} can be enough."
+        hint = (
+            f"Hint: a larger min_familiarity, or a model with more validation rows; {enough} can be enough."
+        )
         if never.all():
             raise InvalidParameterError(
-                f"{owner} got novelty={level:g}, but no familiarity of its model is below {least.min():.3g}, so that "
-                f"no row could be rejected as unfamiliar.\n{hint}"
+                f"{owner} got min_familiarity={level:g}, but no familiarity of its model is below {least.min():.3g}, "
+                f"so no row could be rejected as unfamiliar.\n{hint}"
             )
         if never.any():
             warnings.warn(
-                f"With novelty={level:g} no row can be rejected as unfamiliar whose predicted class is "
+                f"With min_familiarity={level:g} no row can be rejected as unfamiliar whose predicted class is "
                 f"{', '.join(map(repr, self.classes_[never].tolist()))}.\n{hint}",
                 TrustWarning,
                 stacklevel=3,
             )
 
-    def _warn_of_strangers(self, n_unfamiliar: int, n_rows: int) -> None:
+    def _warn_of_unfamiliar_rows(self, n_unfamiliar: int, n_rows: int) -> None:
         """Warn if more calibration rows are unfamiliar than rows like those of fit would be."""
-        if not n_unfamiliar or self.novelty is None:
+        if not n_unfamiliar or self.min_familiarity is None:
             return
         # Of one model, false alarms have a beta-binomial distribution, the wider the fewer rows are compared with.
         ranks = round(1 / float(self.model.method_.familiarity_.least().max()))
-        rank = max(1, math.floor(self.novelty * ranks))
+        rank = max(1, math.floor(self.min_familiarity * ranks))
         if betabinom.sf(n_unfamiliar - 1, n_rows, rank, ranks - rank) < STRANGE:
             warnings.warn(
                 f"{n_unfamiliar} of {n_rows} calibration rows ({n_unfamiliar / n_rows:.1%}) are rejected as "
-                f"unfamiliar, with novelty={self.novelty:g}: they are not like the rows that the model was fitted on. "
-                "What is promised of the target holds for rows like the calibration rows, but more of them are "
-                "rejected.\n"
+                f"unfamiliar, with min_familiarity={self.min_familiarity:g}: they are not like the rows that the model "
+                "was fitted on. The promise holds for rows like the calibration rows, but more of them are rejected.\n"
                 "Hint: fit the model on rows of that kind as well.",
                 TrustWarning,
                 stacklevel=3,
             )
 
     def _familiar(self, assessed: Assessment) -> BoolArray:
-        if self.novelty is None or assessed.familiarity is None:
+        if self.min_familiarity is None or assessed.familiarity is None:
             return np.ones(len(assessed), dtype=bool)
-        return np.asarray(assessed.familiarity > self.novelty)
+        return np.asarray(assessed.familiarity > self.min_familiarity)
 
     def _assess(self, X: Any) -> tuple[Assessment, BoolArray]:
         if not hasattr(self, "thresholds_"):
@@ -324,27 +331,26 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 "Hint: calibrate(X_cal, y_cal) with rows that were not used in fitting."
             )
         assessed = self.model.assess(X)
-        return assessed, self._kept(assessed)
+        return assessed, self._accepted(assessed)
 
     def _assess_unseen(self, X: Any) -> Assessment:
         """Assess rows for a promise, which rows that the model has seen cannot give."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", FittedRowsWarning)
-            try:
-                return self.model.assess(X)
-            except FittedRowsWarning as found:
-                said = str(found).partition(" The classifier has seen")[0]
-                raise InvalidInputError(
-                    f"{type(self).__name__} cannot be calibrated on rows that its model was fitted on: {said} "
-                    "What is promised from them does not hold for new rows.\n"
-                    "Hint: calibrate(X_cal, y_cal) with rows that were not used in fitting."
-                ) from None
+        with without_warning():
+            assessed = self.model.assess(X)
+        if assessed.seen_in_fit is None or assessed.copies_by_chance:
+            return assessed
+        raise InvalidInputError(
+            f"{type(self).__name__} cannot be calibrated on rows that its model was fitted on: "
+            f"{copies_among(assessed.seen_in_fit, type(self.model).__name__)}. A promise based on them does not hold "
+            "for new rows.\n"
+            "Hint: calibrate(X_cal, y_cal) with rows that were not used in fitting."
+        )
 
-    def _kept(self, assessed: Assessment) -> BoolArray:
-        threshold = self.thresholds_[np.searchsorted(self.classes_, assessed.label)]
+    def _accepted(self, assessed: Assessment) -> BoolArray:
+        threshold = self.thresholds_[np.searchsorted(self.classes_, assessed.predicted)]
         return np.asarray((assessed.trust >= threshold) & self._familiar(assessed))
 
-    def _warn(self, groups: list[BoolArray]) -> None:
+    def _warn_of_broken_promises(self, groups: list[BoolArray]) -> None:
         broken = [
             f"predicted class {label!r} ({int(group.sum())} calibration rows)"
             if self.per_class
@@ -353,8 +359,8 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
             if not result.promised
         ]
         if self.target_coverage is not None:
-            kept = "all kept" if self.novelty is None else "kept where they are familiar"
-            consequence, remedy = f"these are {kept}", "a smaller target_coverage"
+            accepted = "all accepted" if self.min_familiarity is None else "accepted where they are familiar"
+            consequence, remedy = f"these are {accepted}", "a smaller target_coverage"
             target = f"target_coverage={self.target_coverage:g}"
         else:
             consequence, remedy = "these are rejected", "a larger target_risk"

@@ -1,4 +1,4 @@
-"""What a model says of a batch of rows: labels, probabilities and trust, from one pass."""
+"""Predictions for a batch of rows with probabilities and trust, from one pass through the model."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
@@ -16,12 +16,12 @@ class Assessment:
 
     Parameters
     ----------
-    label : ndarray of shape (n,)
-        The classifier's own labels.
+    predicted : ndarray of shape (n,)
+        The labels that the classifier predicts.
     probability : ndarray of shape (n,)
-        The classifier's probability of each label.
+        The classifier's probability of each predicted label.
     trust : ndarray of shape (n,)
-        Trust in each label; higher is more trusted.
+        Trust in each predicted label; higher is more trusted.
     proba, class_trust : ndarray of shape (n, n_classes)
         The classifier's probability of, and the trust in, every class.
     index : ndarray or pandas Index of shape (n,)
@@ -31,8 +31,13 @@ class Assessment:
     familiarity : ndarray of shape (n,), default=None
         P-value for "rows like this have been seen", small for a row unlike all others; None for methods without
         neighbors.
-    kept : ndarray of bool of shape (n,), default=None
-        Whether a selective classifier keeps the prediction; None for other models.
+    accepted : ndarray of bool of shape (n,), default=None
+        Whether a selective classifier accepts the prediction; None for other models.
+    seen_in_fit : ndarray of bool of shape (n,), default=None
+        Whether the row is an exact copy of a row that the model was fitted on.
+    copies_by_chance : bool, default=True
+        Whether chance explains how many rows of the batch were seen in fit. If not, their trust looks better than that
+        of new rows.
 
     Notes
     -----
@@ -47,14 +52,14 @@ class Assessment:
     >>> X, y = load_iris(return_X_y=True)
     >>> model = TrustedClassifier(LogisticRegression(max_iter=500), random_state=0).fit(X[::2], y[::2])
     >>> assessed = model.assess(X[1::2])
-    >>> len(assessed), assessed.label[:3].tolist()
+    >>> len(assessed), assessed.predicted[:3].tolist()
     (75, [0, 0, 0])
     >>> doubtful = assessed[assessed.trust < 0.5]
     >>> len(doubtful) < len(assessed)
     True
     """
 
-    label: Array
+    predicted: Array
     probability: FloatArray
     trust: FloatArray
     proba: FloatArray
@@ -62,20 +67,31 @@ class Assessment:
     index: Any
     classes: Array
     familiarity: FloatArray | None = None
-    kept: BoolArray | None = None
+    accepted: BoolArray | None = None
+    seen_in_fit: BoolArray | None = None
+    copies_by_chance: bool = True
 
     #: Fields with one value per row, as columns from left to right; those that are None are left out.
-    COLUMNS: ClassVar[tuple[str, ...]] = ("label", "probability", "trust", "familiarity", "kept")
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "predicted",
+        "probability",
+        "trust",
+        "familiarity",
+        "accepted",
+        "seen_in_fit",
+    )
+    #: Fields that belong to the batch.
+    OF_ALL: ClassVar[tuple[str, ...]] = ("classes", "copies_by_chance")
 
     def __len__(self) -> int:
-        return len(self.label)
+        return len(self.predicted)
 
     def __getitem__(self, rows: Any) -> "Assessment":
         """Some of the rows, by number, slice, mask or array of numbers."""
         if isinstance(rows, int | np.integer):
             rows = [range(len(self))[rows]]
         values: dict[str, Any] = {
-            field.name: getattr(self, field.name) for field in fields(self) if field.name != "classes"
+            field.name: getattr(self, field.name) for field in fields(self) if field.name not in self.OF_ALL
         }
         taken: dict[str, Any] = {name: v if v is None else v[rows] for name, v in values.items()}
         return replace(self, **taken)
@@ -92,8 +108,8 @@ class Assessment:
         Returns
         -------
         frame : pandas.DataFrame
-            Columns label, probability, trust, familiarity for methods with neighbors, and kept for a selective
-            classifier.
+            Columns predicted, probability, trust, familiarity (for methods with neighbors), accepted (for a selective
+            classifier) and seen_in_fit.
         """
         pandas = import_extra("pandas", extra="cli", purpose="Assessment.to_frame")
         return pandas.DataFrame(self._columns(), index=self.index)

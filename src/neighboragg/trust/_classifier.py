@@ -7,27 +7,24 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from neighboragg._core.checks import (
+    check_fitted,
     check_labels,
     check_proba,
-    check_real,
     check_same_kind,
     check_same_length,
     encode_labels,
 )
 from neighboragg._core.estimators import (
-    check_classifier,
     check_same_classes,
     gives_vectors,
-    is_frozen,
     preprocessing_of,
-    weight_parameter,
 )
-from neighboragg._core.inputs import reference_names, refuse_labels_as_column, row_names, take_rows
+from neighboragg._core.inputs import is_frame, reference_names, row_names
 from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._report.report import TrustReport, summarize_trust
 from neighboragg._store.objects import Savable, require, write_object
@@ -35,178 +32,15 @@ from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features import Vectorizer
 from neighboragg.methods import Explanation, NeighborAgg, RowValues, TrustMethod
 from neighboragg.trust._assessment import Assessment
-from neighboragg.trust._predictor import IncomingRows, ask
-from neighboragg.trust._seen import FittedRows, refuse_frozen_parts, refuse_supervised_vectors, row_hashes
-from neighboragg.trust._unseen import hold_out, out_of_fold
-
-
-class Saving:
-    """The half of TrustedClassifier that goes to a file and comes back."""
-
-    features: Any
-    cv: Any
-    estimator_: Any
-    classes_: Array
-    method_: TrustMethod
-    _vectorizer: Vectorizer
-    _fitted_rows: FittedRows
-
-    def _saved_state(self) -> dict[str, Any]:
-        state = self.__getstate__()
-        if isinstance(self.features, Mapping) and any(_is_code(view) for view in self.features.values()):
-            raise InvalidParameterError(
-                f"This {type(self).__name__} cannot be saved: a view of its features is a callable, which is code.\n"
-                "Hint: make it a transformer, or pass the vectors of the views to NeighborAgg."
-            )
-        if _is_code(self.features):
-            del state["features"]  # code, which is never stored
-        if hasattr(self.cv, "__next__"):
-            state["cv"] = None  # folds that have been used up
-        return state
-
-    def _after_load(self) -> None:
-        if not hasattr(self, "method_"):
-            return  # a parameter of another estimator, not fitted
-        require(isinstance(self._vectorizer, Vectorizer), "its rows do not become vectors")
-        require(isinstance(self.method_, TrustMethod), "it has no trust method")
-        require(isinstance(self._fitted_rows, FittedRows), "its rows of fit cannot be known again")
-        require(
-            np.array_equal(self.classes_, self.method_.classes_), "its classes are not those of its method"
-        )
-        if not hasattr(self, "estimator_"):
-            raise InvalidParameterError(
-                "This model was saved without its classifier.\n"
-                "Hint: neighboragg.load(path, estimator=classifier)."
-            )
-        check_same_classes(self.estimator_, self.classes_, type(self).__name__)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_frames_in_fit"}
-
-
-def _is_code(features: Any) -> bool:
-    """Whether it is a callable, which is never stored."""
-    return callable(features) and not hasattr(features, "transform")
-
-
-class Fitting(IncomingRows):
-    """The half of TrustedClassifier that learns: the classifier, then the trust method."""
-
-    method: TrustMethod | None
-    features: Any
-    validation_fraction: float
-    cv: Any
-    random_state: Any
-    validation_indices_: IntArray | None
-
-    def _check_training(self, X: Any, y: ArrayLike) -> Array:
-        owner = type(self).__name__
-        if y is None:
-            raise InvalidInputError(f"{owner} requires y to be passed, but the target y is None.")
-        labels = check_labels(y, "y", owner)
-        check_classifier(self.estimator, owner)
-        if gives_vectors(self.estimator):
-            return labels
-        validate_data(self, X, skip_check_array=True)
-        if X.shape[0] != len(labels):
-            raise InvalidInputError(
-                f"X and y passed to {owner} must have the same number of rows. "
-                f"Got {X.shape[0]} and {len(labels)}."
-            )
-        refuse_labels_as_column(X, labels, owner)
-        return labels
-
-    def _fit_with_validation(
-        self, X: Any, labels: Array, weight: FloatArray | None, X_val: Any, y_val: ArrayLike | None
-    ) -> None:
-        owner = type(self).__name__
-        if X_val is None or y_val is None:
-            given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
-            raise InvalidInputError(
-                f"{owner}.fit got {given} without {missing}.\nHint: pass both, or neither."
-            )
-        X_val = self._check_columns(X_val)
-        self._remember_frames(X, X_val)
-        labels_val = check_labels(y_val, "y_val", owner)
-        self._fit_estimator(X, labels, weight)
-        self._fit_method(X, labels, X_val, labels_val)
-
-    def _fit_with_holdout(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
-        owner = type(self).__name__
-        fraction = check_real(self.validation_fraction, "validation_fraction", owner, low=0, high=1)
-        train, val = hold_out(labels, fraction, check_random_state(self.random_state), owner)
-        X_train = take_rows(X, train)
-        self._fit_estimator(X_train, labels[train], None if weight is None else weight[train])
-        self._fit_method(X_train, labels[train], take_rows(X, val), labels[val])
-        self.validation_indices_ = val
-
-    def _fit_cross_validated(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
-        owner = type(self).__name__
-        refuse_supervised_vectors(self.estimator, self.features, X, labels, owner)
-        proba = out_of_fold(self.estimator, X, labels, self.cv, weight, owner)
-        self._fit_estimator(X, labels, weight)
-        self._fit_method(X, labels, proba=proba)
-
-    def _fit_estimator(self, X: Any, labels: Array, weight: FloatArray | None) -> None:
-        if is_frozen(self.estimator):
-            self.estimator_ = self.estimator
-        else:
-            params = {} if weight is None else {weight_parameter(self.estimator, type(self).__name__): weight}
-            self.estimator_ = clone(self.estimator).fit(X, labels, **params)
-
-    def _fit_method(
-        self,
-        X: Any,
-        labels: Array,
-        X_val: Any = None,
-        labels_val: Array | None = None,
-        proba: FloatArray | None = None,
-    ) -> None:
-        """Fit on validation rows, or on out-of-fold probabilities of the training rows."""
-        vectors = self._fit_vectorizer(X, labels)
-        method = NeighborAgg() if self.method is None else self.method
-        if not isinstance(method, TrustMethod):
-            raise InvalidParameterError(
-                f"The 'method' parameter of {type(self).__name__} must be a trust method of neighboragg.methods. "
-                f"Got {method!r} instead."
-            )
-        rows = self._vectorizer.split(vectors)
-        self._fit_on_vectors(method, rows, row_hashes(vectors), labels, X_val, labels_val, proba)
-
-    def _fit_vectorizer(self, X: Any, labels: Array) -> FloatArray:
-        self._vectorizer = Vectorizer(self.features)
-        return self._vectorizer.fit_transform(X, labels, preprocessing_of(self.estimator_))
-
-    def _fit_on_vectors(
-        self,
-        method: TrustMethod,
-        vectors: Any,
-        hashes: IntArray,
-        labels: Array,
-        X_val: Any,
-        labels_val: Array | None,
-        proba: FloatArray | None,
-    ) -> None:
-        """Fit on vectors of the training rows, which need not be in memory; `hashes` are those of their rows."""
-        vectors_val = None
-        if X_val is not None:
-            said = ask(self.estimator_, X_val, labels=False)
-            proba, vectors_val = said.proba, self._vectors(X_val, said.inputs)
-            hashes = np.concatenate([hashes, row_hashes(vectors_val)])
-        # Now: a network knows its classes when it has run.
-        self.classes_ = np.asarray(getattr(self.estimator_, "classes_", np.unique(labels)))
-        self.method_ = clone(method).fit(
-            vectors, labels, X_val=vectors_val, y_val=labels_val, proba_val=proba, classes=self.classes_
-        )
-        self._n_train = len(labels)
-        seen = labels if labels_val is None else np.concatenate([labels, labels_val])
-        self._fitted_rows = FittedRows(hashes, encode_labels(seen, self.classes_, "y", type(self).__name__))
-
-    def _remember_frames(self, *frames: Any) -> None:
-        """Keep what rows of data frames are called, and the frames themselves as long as this object lives."""
-        self._row_names = reference_names(frames)
-        self._frames_in_fit = frames if all(hasattr(frame, "columns") for frame in frames) else None
+from neighboragg.trust._predictor import (
+    Predictions,
+    Predictor,
+    check_columns,
+    incoming_rows,
+    refusals_explained,
+)
+from neighboragg.trust._seen import FittedRows, Seen, check_validation_rows, row_hashes
+from neighboragg.trust._unseen import TrainingRows, fitted_classifier, training_rows, with_unseen_rows
 
 
 def _has_neighbors(name: str) -> Callable[["TrustedClassifier"], bool]:
@@ -224,7 +58,7 @@ def _has_neighbors(name: str) -> Callable[["TrustedClassifier"], bool]:
     return check
 
 
-class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier with a trust score for each of its predictions.
 
     Parameters
@@ -270,10 +104,10 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
     Labels and probabilities are the classifier's own; trust never changes them. The trust method must see rows
     that the classifier was not trained on, since probabilities of training rows are over-confident.
 
-    Each call runs the classifier's preprocessing once and asks the classifier once. Labels are those of its
-    `predict`. Where `predict` is known to take the most probable class (forests, bagging, trees, boosting,
-    multi-layer perceptrons, calibrated classifiers), they are read off the probabilities; any other classifier is
-    asked for both, on rows that were preprocessed once.
+    Each call runs the classifier's preprocessing and its `predict_proba` once. Labels are those of its `predict`. Where
+    `predict` is known to take the most probable class (forests, bagging, trees, boosting, multi-layer perceptrons,
+    calibrated classifiers), they are read off the probabilities; any other classifier runs `predict` as well, on rows
+    that were preprocessed once.
 
     `sample_weight` goes to the classifier only. As rows are held out (or folded) at random, a row of weight zero
     is not the same as no row, and a row of weight two not the same as the row twice.
@@ -337,27 +171,13 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         -------
         self : TrustedClassifier
         """
-        X = self._as_rows(X)
-        labels = self._check_training(X, y)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if weight is not None:
-            check_same_length(labels, "X", weight, "sample_weight", type(self).__name__)
-        self.validation_indices_: IntArray | None = None
-        if X_val is not None or y_val is not None:
-            with self._refusal_explained(X):
-                self._fit_with_validation(X, labels, weight, X_val, y_val)
-        elif is_frozen(self.estimator):
-            raise InvalidInputError(
-                f"{type(self).__name__} got a frozen classifier but no X_val and y_val. Probabilities on the rows "
-                "it was trained on are over-confident, so trust cannot be learned from them.\n"
-                "Hint: fit(X_train, y_train, X_val=X_val, y_val=y_val) with rows the classifier has not seen."
-            )
-        else:
-            refuse_frozen_parts(self.estimator, self.features, type(self).__name__)
-            self._remember_frames(X)
-            way = self._fit_with_holdout if self.cv is None else self._fit_cross_validated
-            with self._refusal_explained(X):
-                way(X, labels, weight)
+        rows = training_rows(self, X, y, sample_weight, X_val, y_val)
+        frames = tuple(given for given in (rows.X, rows.X_val) if given is not None)
+        self._row_names = reference_names(frames)
+        self._frames_in_fit = frames if all(map(is_frame, frames)) else None
+        with refusals_explained(self, rows.X):
+            rows, vectors = self._fit_parts(rows)
+            self._learn_trust(self._vectorizer.split(vectors), row_hashes(vectors), rows.labels, rows)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -371,8 +191,8 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         -------
         y_pred : ndarray of shape (n,)
         """
-        X = self._check_rows(X)
-        return self.estimator_.predict(X)
+        check_fitted(self, "method_")
+        return self.estimator_.predict(check_columns(self, X))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities, exactly as the classifier predicts them.
@@ -385,8 +205,8 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         -------
         proba : ndarray of shape (n, n_classes)
         """
-        X = self._check_rows(X)
-        return self.estimator_.predict_proba(X)
+        check_fitted(self, "method_")
+        return self.estimator_.predict_proba(check_columns(self, X))
 
     def predict_trust(self, X: Any) -> FloatArray:
         """Trust in every class.
@@ -400,11 +220,11 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         trust : ndarray of shape (n, n_classes)
             Columns as `classes_`.
         """
-        _, proba, vectors = self._ask(X, labels=False)
-        return self.method_.predict_trust(vectors, proba, exclude=self._own(vectors))
+        found, vectors = self._predict_once(X, labels=False)
+        return self.method_.predict_trust(vectors, found.proba, exclude=self._seen(vectors).positions)
 
     def assess(self, X: Any) -> Assessment:
-        """Label, probability, trust and familiarity of every row, all from one pass through the classifier.
+        """Predicted label, probability, trust and familiarity of every row, all from one pass through the classifier.
 
         Parameters
         ----------
@@ -415,15 +235,16 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         assessment : Assessment
             ``print`` it, take its arrays, or turn it into a data frame with ``to_frame()``.
         """
-        labels, proba, vectors = self._ask(X, labels=True)
-        own, familiarity = self._own(vectors), None
+        found, vectors = self._predict_once(X, labels=True)
+        labels, proba, seen = found.labels, found.proba, self._seen(vectors)
         if hasattr(self.method_, "trust_and_familiarity"):
-            trust, familiarity = self.method_.trust_and_familiarity(vectors, proba, exclude=own)
+            trust, familiarity = self.method_.trust_and_familiarity(vectors, proba, exclude=seen.positions)
         else:
-            trust = self.method_.predict_trust(vectors, proba, exclude=own)
-        predicted = np.arange(len(trust)), encode_labels(labels, self.classes_, "y_pred", type(self).__name__)
+            trust, familiarity = self.method_.predict_trust(vectors, proba, exclude=seen.positions), None
+        codes = encode_labels(labels, self.classes_, "y_pred", type(self).__name__)
+        predicted = np.arange(len(trust)), codes
         return Assessment(
-            label=labels,
+            predicted=labels,
             probability=proba[predicted],
             trust=trust[predicted],
             proba=proba,
@@ -431,6 +252,8 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
             index=row_names(X, len(trust)),
             classes=self.classes_,
             familiarity=familiarity,
+            seen_in_fit=seen.copies,
+            copies_by_chance=seen.by_chance,
         )
 
     def score_samples(self, X: Any) -> FloatArray:
@@ -459,38 +282,38 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         trust : ndarray of shape (n,)
         """
         owner = type(self).__name__
-        _, proba, vectors = self._ask(X, labels=False)
+        found, vectors = self._predict_once(X, labels=False)
         labels = check_labels(y, "y", owner)
         check_same_length(vectors, "X", labels, "y", owner)
         codes = encode_labels(labels, self.classes_, "y", owner)
-        trust = self.method_.predict_trust(vectors, proba, exclude=self._own(vectors, codes))
+        trust = self.method_.predict_trust(vectors, found.proba, exclude=self._seen(vectors, codes).positions)
         return trust[np.arange(len(codes)), codes]
 
     @available_if(_has_neighbors("familiarity"))
     def familiarity(self, X: Any) -> FloatArray:
         """Have rows like these been seen: a p-value for each, small for a row unlike all others."""
-        _, proba, vectors = self._ask(X, labels=False)
-        return self.method_.familiarity(vectors, proba, exclude=self._own(vectors))
+        found, vectors = self._predict_once(X, labels=False)
+        return self.method_.familiarity(vectors, found.proba, exclude=self._seen(vectors).positions)
 
     @available_if(_has_neighbors("kneighbors"))
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[FloatArray, IntArray]:
         """Nearest reference rows of every class, for methods that have neighbors."""
-        rows = self._check_rows(X)
-        vectors = self._vectorizer.transform(rows, preprocessing_of(self.estimator_))
-        distances, indices = self.method_.kneighbors(vectors, n_neighbors)
+        check_fitted(self, "method_")
+        distances, indices = self.method_.kneighbors(vectors_of(self, X), n_neighbors)
         return distances, self._original(indices)
 
     @available_if(_has_neighbors("explain"))
     def explain(self, X: Any) -> Explanation:
         """What raised and lowered the trust in each row, and the neighbors behind it."""
-        labels, proba, vectors = self._ask(X, labels=True)
-        explanation = self.method_.explain(vectors, proba, y_pred=labels, exclude=self._own(vectors))
+        found, vectors = self._predict_once(X, labels=True)
+        exclude = self._seen(vectors).positions
+        explanation = self.method_.explain(vectors, found.proba, y_pred=found.labels, exclude=exclude)
         frames = getattr(self, "_frames_in_fit", None)
         return replace(
             explanation.renumbered(self._original(explanation.indices)),
             names=row_names(X, len(vectors)) if hasattr(X, "iloc") else None,
             reference_names=self._row_names,
-            values=RowValues(self._as_rows(X), frames) if frames and hasattr(X, "columns") else None,
+            values=RowValues(incoming_rows(self, X), frames) if frames and hasattr(X, "columns") else None,
         )
 
     def report(
@@ -503,7 +326,7 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         n_resamples: int = 500,
         random_state: Any = 0,
     ) -> TrustReport:
-        """Did trust help here: how it does on labeled rows, beside the classifier's own confidence.
+        """Did trust help here: compare it with the classifier's own confidence on labeled rows.
 
         Parameters
         ----------
@@ -512,7 +335,7 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         y : array-like of shape (n,)
             Their labels.
         risks : sequence of float, default=(0.01, 0.02, 0.05)
-            Error rates at which to say how many predictions can be kept.
+            Error rates at which to report how many predictions can be accepted.
         confidence_level : float, default=0.95
             Level of the intervals.
         n_resamples : int, default=500
@@ -532,8 +355,8 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         >>> from neighboragg import TrustedClassifier
         >>> X, y = load_digits(return_X_y=True)
         >>> model = TrustedClassifier(GaussianNB(), random_state=0).fit(X[:900], y[:900])
-        >>> kept = model.report(X[900:], y[900:], n_resamples=50).to_dict()["coverage_at_risk"][-1]
-        >>> bool(kept["trust"] > kept["confidence"] + 0.2)
+        >>> coverage = model.report(X[900:], y[900:], n_resamples=50).to_dict()["coverage_at_risk"][-1]
+        >>> bool(coverage["trust"] > coverage["confidence"] + 0.2)
         True
         """
         owner = type(self).__name__
@@ -541,10 +364,11 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         labels = check_labels(y, "y", owner)
         check_same_length(assessed, "X", labels, "y", owner)
         check_same_kind(labels, self.classes_, "y", owner)
-        correct = assessed.label == labels
+        encode_labels(labels, self.classes_, "y", owner)  # refuses labels that the model does not know
+        correct = assessed.predicted == labels
         # Probabilities that sum to one exactly, as trust methods see them: rounding must not rank.
         proba = check_proba(assessed.proba, "proba", owner, n_classes=len(self.classes_))
-        confidence = proba[np.arange(len(labels)), np.searchsorted(self.classes_, assessed.label)]
+        confidence = proba[np.arange(len(labels)), np.searchsorted(self.classes_, assessed.predicted)]
         summary = summarize_trust(
             correct,
             assessed.trust,
@@ -585,8 +409,49 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         tags.input_tags.categorical = inner.input_tags.categorical
         return tags
 
-    def _own(self, vectors: FloatArray, codes: IntArray | None = None) -> IntArray | None:
-        """Rows of fit that these are themselves; not to be their own neighbors."""
+    def _fit_parts(self, rows: TrainingRows) -> tuple[TrainingRows, FloatArray]:
+        """Fit the classifier and what makes vectors; return what to learn trust from, and the vectors."""
+        rows = with_unseen_rows(self, rows)
+        self.validation_indices_ = rows.held_out
+        self.estimator_ = fitted_classifier(self.estimator, rows, type(self).__name__)
+        self._vectorizer = Vectorizer(self.features)
+        return rows, self._vectorizer.fit_transform(rows.X, rows.labels, preprocessing_of(self.estimator_))
+
+    def _learn_trust(self, vectors: Any, hashes: IntArray, labels: Array, rows: TrainingRows) -> None:
+        """Fit the trust method on vectors of the training rows, which need not be in memory."""
+        owner = type(self).__name__
+        method = NeighborAgg() if self.method is None else self.method
+        if not isinstance(method, TrustMethod):
+            raise InvalidParameterError(
+                f"The 'method' parameter of {owner} must be a trust method of neighboragg.methods. "
+                f"Got {method!r} instead."
+            )
+        vectors_val, proba, seen = None, rows.proba, labels
+        if rows.X_val is not None and rows.labels_val is not None:
+            found = Predictor(self.estimator_).once(rows.X_val, labels=False)
+            proba, vectors_val = found.proba, self._vectorizer.vectors_of(rows.X_val, found.inputs)
+            hashes_val = row_hashes(vectors_val)
+            if rows.held_out is None:
+                check_validation_rows(hashes, hashes_val, owner)
+            hashes, seen = np.concatenate([hashes, hashes_val]), np.concatenate([labels, rows.labels_val])
+        # Only now, as a network knows its classes after it has run.
+        self.classes_ = np.asarray(getattr(self.estimator_, "classes_", np.unique(labels)))
+        self.method_ = clone(method).fit(
+            vectors, labels, X_val=vectors_val, y_val=rows.labels_val, proba_val=proba, classes=self.classes_
+        )
+        self._n_train = len(labels)
+        self._fitted_rows = FittedRows(hashes, encode_labels(seen, self.classes_, "y", owner))
+
+    def _predict_once(self, X: Any, *, labels: bool) -> tuple[Predictions, FloatArray]:
+        """Predictions for new rows, and their vectors."""
+        check_fitted(self, "method_")
+        rows = check_columns(self, X)
+        with refusals_explained(self, rows):
+            found = Predictor(self.estimator_).once(rows, labels=labels)
+        return found, self._vectorizer.vectors_of(rows, found.inputs)
+
+    def _seen(self, vectors: FloatArray, codes: IntArray | None = None) -> Seen:
+        """Which rows were seen in fit."""
         return self._fitted_rows.find(vectors, type(self).__name__, codes)
 
     def _original(self, indices: IntArray) -> IntArray:
@@ -596,3 +461,76 @@ class TrustedClassifier(Fitting, Saving, Savable, ClassifierMixin, MetaEstimator
         n = self._n_train + len(self.validation_indices_)
         train = np.setdiff1d(np.arange(n), self.validation_indices_)
         return np.where(indices < 0, -1, np.concatenate([train, self.validation_indices_])[indices])
+
+    def _saved_state(self) -> dict[str, Any]:
+        state = self.__getstate__()
+        if isinstance(self.features, Mapping) and any(_is_code(view) for view in self.features.values()):
+            raise InvalidParameterError(
+                f"This {type(self).__name__} cannot be saved: a view of its features is a callable, which is code.\n"
+                "Hint: make it a transformer, or pass the vectors of the views to NeighborAgg."
+            )
+        if _is_code(self.features):
+            del state["features"]  # code, which is never stored
+        if hasattr(self.cv, "__next__"):
+            state["cv"] = None  # folds that have been used up
+        return state
+
+    def _after_load(self) -> None:
+        if not hasattr(self, "method_"):
+            return  # a parameter of another estimator, not fitted
+        require(isinstance(self._vectorizer, Vectorizer), "its rows do not become vectors")
+        require(isinstance(self.method_, TrustMethod), "it has no trust method")
+        require(isinstance(self._fitted_rows, FittedRows), "its rows of fit cannot be known again")
+        require(
+            np.array_equal(self.classes_, self.method_.classes_), "its classes are not those of its method"
+        )
+        if not hasattr(self, "estimator_"):
+            raise InvalidParameterError(
+                "This model was saved without its classifier.\n"
+                "Hint: neighboragg.load(path, estimator=classifier)."
+            )
+        check_same_classes(self.estimator_, self.classes_, type(self).__name__)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_frames_in_fit"}
+
+
+def _is_code(features: Any) -> bool:
+    """Whether it is a callable, which is never stored."""
+    return callable(features) and not hasattr(features, "transform")
+
+
+def vectors_of(model: TrustedClassifier, X: Any) -> FloatArray:
+    """Vectors of rows, for a model whose parts are fitted."""
+    rows = check_columns(model, X)
+    with refusals_explained(model, rows):
+        return model._vectorizer.transform(rows, preprocessing_of(model.estimator_))
+
+
+def fit_on_sample(
+    model: TrustedClassifier,
+    sample: tuple[Any, Array],
+    validation: tuple[Any, Array] | None,
+    labels: Array,
+    vectorize: Callable[[TrustedClassifier, FloatArray], tuple[Any, IntArray]],
+) -> TrustedClassifier:
+    """Fit the classifier on a sample, and trust on all rows, which need not be in memory.
+
+    `vectorize` returns vectors of all rows, and their hashes; it has the model with its parts fitted, and the vectors
+    of the sample.
+    """
+    owner = type(model).__name__
+    rows = training_rows(model, *sample, None, *(validation or (None, None)))
+    with refusals_explained(model, rows.X):
+        rows, vectors = model._fit_parts(rows)
+    if model._vectorizer.views is not None:
+        raise InvalidInputError(
+            f"{owner} keeps several views of rows in memory, so it cannot be fitted on files."
+        )
+    known = np.asarray(model.estimator_.classes_)
+    for name, given in (("y", labels), ("y_val", rows.labels_val)):  # before all rows are read
+        encode_labels(labels if given is None else given, known, name, owner)
+    model._row_names = model._frames_in_fit = None
+    model._learn_trust(*vectorize(model, vectors), labels, rows)
+    return model

@@ -1,25 +1,23 @@
 """Fit on Parquet files of any size."""
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-import neighboragg
-from neighboragg._core.checks import check_integer
-from neighboragg._core.packages import import_extra
-from neighboragg._core.progress import Listener, announce, telling
+from neighboragg._core.estimators import gives_vectors, is_frozen
+from neighboragg._core.progress import Listener, announce, expect, step, telling
 from neighboragg._core.types import Array, FloatArray, IntArray
-from neighboragg._data.arrow import as_rows, in_portions, listed_names
+from neighboragg._data.arrow import as_rows, listed_names
 from neighboragg._data.parquet import (
     InputFile,
     Part,
-    check_apart,
     check_columns,
     column_names,
     cut,
@@ -29,13 +27,13 @@ from neighboragg._data.parquet import (
 )
 from neighboragg._run.executor import Executor, executor_for
 from neighboragg._run.gather import read_labels, read_rows
-from neighboragg._run.plan import PURPOSE, OutputFolder, Plan
-from neighboragg._run.work import ModelFile, ModelObject, as_model, do_parts
+from neighboragg._run.plan import BATCH_ROWS, PART_ROWS
 from neighboragg._store.load import load
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.search import ArrayBlocks
-from neighboragg.trust._classifier import TrustedClassifier
-from neighboragg.trust._staged_fit import StagedFit
+from neighboragg.methods import NeighborAgg
+from neighboragg.search import Approximate, ArrayBlocks, Streamed, check_search
+from neighboragg.trust._classifier import TrustedClassifier, fit_on_sample, vectors_of
+from neighboragg.trust._seen import row_hashes
 
 
 @dataclass(frozen=True)
@@ -49,47 +47,40 @@ class RowsFile:
 
     def create(self) -> None:
         """Make the file, with nothing in it yet."""
-        temporary = f"{self.path}.{token_hex(4)}.tmp"
         shape = (self.n_rows, self.n_features)
-        np.lib.format.open_memmap(temporary, mode="w+", dtype=self.dtype, shape=shape)
-        Path(temporary).replace(self.path)
+        np.lib.format.open_memmap(self.path, mode="w+", dtype=self.dtype, shape=shape)
 
     def read(self) -> Any:
         """The rows, mapped."""
         return np.load(self.path, mmap_mode="r", allow_pickle=False)
 
     def write(self, first: int, rows: FloatArray) -> None:
-        """Put rows in their place, safely on disk when this returns."""
-        # Not mapped: neighbors in the file may be written at the same time, and share a page with these.
+        """Put rows in their place."""
+        # Not mapped: parts that are written at the same time may share a page.
         offset = self.read().offset + first * self.n_features * rows.itemsize
         with Path(self.path).open("r+b") as file:
             file.seek(offset)
             file.write(np.ascontiguousarray(rows, dtype=self.dtype).data)
-            file.flush()
-            os.fsync(file.fileno())
-
-
-STAGE, ROWS = "stage.nagg", "rows.npy"
 
 
 @dataclass(frozen=True)
 class VectorizePart:
-    """Training rows of a part to vectors in their place in the file of all; what is left is a number for each."""
+    """Make vectors of the training rows of a part, and write them to their place in the file of all."""
 
-    stage: ModelFile | ModelObject
+    model: TrustedClassifier
     columns: tuple[str, ...]
     rows: RowsFile
     batch_rows: int
 
-    def __call__(self, part: Part) -> Any:
-        """Hashes of the rows as an Arrow table."""
-        arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
-        stage: StagedFit = self.stage.get()
+    def __call__(self, part: Part) -> IntArray:
+        """Hashes of the rows."""
         rows = as_rows(read_part(part, self.columns))
-        portions = in_portions(stage.vectors, rows, len(rows), self.batch_rows)
-        vectors = np.concatenate([found[:n_real] for found, n_real in portions])
+        starts = range(0, len(rows), self.batch_rows)
+        vectors = np.concatenate(
+            [vectors_of(self.model, rows[start : start + self.batch_rows]) for start in starts]
+        ).astype(self.rows.dtype, copy=False)
         self.rows.write(part.first, vectors)
-        return arrow.table({"hash": stage.hashes(vectors)})
+        return row_hashes(vectors)
 
 
 def fit(
@@ -101,10 +92,9 @@ def fit(
     validation: Any = None,
     columns: Sequence[str] | None = None,
     client: Any = None,
-    part_rows: int = 65_536,
-    batch_rows: int = 4096,
     n_jobs: int | None = None,
     trusted: Sequence[str] = (),
+    overwrite: bool = False,
     progress: Listener | None = None,
 ) -> TrustedClassifier:
     """Fit a model on training rows in Parquet files of any size.
@@ -112,45 +102,45 @@ def fit(
     Parameters
     ----------
     model : TrustedClassifier
-        What to fit. Its classifier is frozen, having been fitted elsewhere, or else is fitted on a sample. Its method
-        is a :class:`~neighboragg.NeighborAgg`, which streams its rows: ``search=Streamed()`` unless one is given.
+        Not fitted; it stays as it is. Its method must be a :class:`~neighboragg.NeighborAgg`.
     source : path-like, str or list of these
-        Parquet files with the training rows, as in :func:`score`.
+        Parquet files with the training rows: a file, a folder, a pattern such as ``"data/*.parquet"``, or an address
+        such as ``s3://…``.
     output : path-like
-        File for the model. Until it is there, what was done is in a folder beside it, with ``.parts`` after its name.
+        File for the model. Next to it there must be space for the vectors of all rows until the model is written; on a
+        cluster all workers must share that storage.
     label : str
-        Column of labels; held in memory.
+        Column of labels.
     validation : path-like, str or list of these, default=None
-        Parquet files with rows that the classifier was not trained on; held in memory. None learns trust from
-        out-of-fold probabilities of the sample, for which the model must have `cv`.
+        Parquet files with rows that the classifier was not trained on. They are read into memory. None takes
+        out-of-fold probabilities, for which `cv` of the model must be set.
     columns : sequence of str, default=None
-        Columns that the model is to know; None takes all but the label. Columns of vectors give numbers without names.
-    client, part_rows, batch_rows, n_jobs, trusted, progress
-        As in :func:`score`.
+        Columns to learn from; None takes all but the label.
+    client : dask.distributed.Client, default=None
+        Cluster on which rows become vectors. None works in this process.
+    n_jobs : int, default=None
+        Without a client: threads, each with a part of its own.
+    trusted : sequence of str, default=()
+        As in :func:`neighboragg.load`.
+    overwrite : bool, default=False
+        Whether `output` may be replaced.
+    progress : callable, default=None
+        Called as ``progress(stage, done, total)``.
 
     Returns
     -------
     model : TrustedClassifier
-        As loaded from the file, with its arrays mapped.
-
-    Raises
-    ------
-    PartsFailedError
-        If rows of some parts did not become vectors. The same call again repeats only those.
+        The fitted model, mapped from its file.
 
     Notes
     -----
     The sample is that of ``NeighborAgg(search=Streamed())``: 50,000 training rows drawn at random, and some more
-    of rare classes. A classifier that is not frozen, the way from rows to vectors, the learned metric and the second
-    opinions are fitted on it, in this process. All training rows become vectors on the cluster, and are reference
-    rows. This process then streams them once for each metric to find the neighbors of at most 5,000 validation rows,
-    and fits the pool on what was found.
+    of rare classes. A classifier that is not frozen, the vectorization, the learned metric and the second
+    opinions are fitted on the sample, in this process. All training rows become vectors, part by part, and are
+    reference rows. This process then streams them once for each metric to find the neighbors of at most 5,000
+    validation rows, and fits the pool on them.
 
-    With no more rows than are sampled, the model is that of :meth:`TrustedClassifier.fit`. It has the same bits in one
-    process and on any cluster, however rows are spread over files, under the conditions of :func:`score`.
-
-    The folder beside the output is as safe as that of :func:`score`: a run that was stopped goes on where it was, and
-    what does not fit together is refused. It takes as much space as the vectors, and the model as much again.
+    With no more rows than are sampled, the model is that of :meth:`TrustedClassifier.fit`, up to rounding.
 
     Examples
     --------
@@ -164,119 +154,136 @@ def fit(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     folder = pathlib.Path(folder)
     ...     X[::2].assign(species=y[::2]).to_parquet(folder / "rows.parquet")
-    ...     model = fit(model, folder / "rows.parquet", folder / "model.nagg", label="species", batch_rows=256)
+    ...     model = fit(model, folder / "rows.parquet", folder / "model.nagg", label="species")
     >>> assessed = model.assess(X[1::2])
-    >>> bool((assessed.label == y[1::2]).mean() > 0.9), bool(assessed.trust.mean() > 0.8)
+    >>> bool((assessed.predicted == y[1::2]).mean() > 0.9), bool(assessed.trust.mean() > 0.8)
     (True, True)
     """
-    check_integer(part_rows, "part_rows", "fit", minimum=1)
-    check_integer(batch_rows, "batch_rows", "fit", minimum=1)
+    model, method = _checked_model(model, validated=validation is not None)
+    path = Path(output).resolve()
+    if path.exists() and not overwrite:
+        raise InvalidInputError(f"{path} exists already.\nHint: overwrite=True, or choose another name.")
+    executor = executor_for(client, n_jobs)
+    files = find_files(source)
+    files_val = [] if validation is None else find_files(validation)
+    first = first_with_rows(files)
+    chosen = listed_names(columns, "columns", "fit") or tuple(
+        name for name in column_names(first) if name != label
+    )
+    if label in chosen:
+        raise InvalidInputError(f"The label column {label!r} is among the columns to learn from.")
+    for file in (first, *(file for file in files_val if file.rows)):
+        check_columns(file, (label, *chosen))
+    with telling(progress), _folder_next_to(path) as folder:
+        run = _Run(cut(files, PART_ROWS), chosen, label, executor)
+        run.fitted(model, method, files_val, folder).save(path)
+    return load(path, trusted=tuple(trusted), mmap=True)
+
+
+def _checked_model(model: Any, *, validated: bool) -> tuple[TrustedClassifier, NeighborAgg]:
+    """A copy of a model and its method, which reads reference rows in blocks; raises if the model cannot do that."""
     if not isinstance(model, TrustedClassifier):
         raise InvalidParameterError(
             f"The 'model' parameter of fit must be a TrustedClassifier. Got a {type(model).__name__}.\n"
             "Hint: TrustedClassifier(FrozenEstimator(classifier)) for a classifier that was fitted elsewhere."
         )
-    asked = listed_names(columns, "columns", "fit")
-    # Refuse what cannot be had before anything is read.
-    StagedFit.method_of(model)
-    StagedFit.check(model, validated=validation is not None)
-    executor = executor_for(client, n_jobs)
-    path = Path(output).resolve()
-    _refuse_existing(path)
-    kept = path.with_name(f"{path.name}.parts")
-    for given in (source, *(() if validation is None else (validation,))):
-        check_apart(given, kept)
-    files = find_files(source)
-    files_val = [] if validation is None else find_files(validation)
-    first = first_with_rows(files)
-    chosen = asked or tuple(name for name in column_names(first) if name != label)
-    if label in chosen:
-        raise InvalidInputError(f"The label column {label!r} is among the columns that the model is to know.")
-    for file in (first, *(file for file in files_val if file.rows)):
-        check_columns(file, (label, *chosen))
-    plan = Plan(
-        "fit",
-        neighboragg.__version__,
-        as_model(model).fingerprint,
-        {"label": label, "columns": list(chosen), "part_rows": part_rows, "batch_rows": batch_rows},
-        [*files, *files_val],
-        cut(files, part_rows),
-    )
-    run = _Run(model, plan, files_val, chosen, label, part_rows, batch_rows, tuple(trusted), executor)
-    folder = OutputFolder(kept)
-    with telling(progress), folder.locked():
-        folder.begin(plan)
-        try:
-            _refuse_existing(path)  # another run may have been there before this one had the lock
-            run.fitted(folder).save(path)
-        except BaseException:
-            folder.clear_if_unused()
-            raise
-        folder.clear()
-    return load(path, trusted=trusted, mmap=True)
+    owner = type(model).__name__
+    method = NeighborAgg() if model.method is None else model.method
+    if not isinstance(method, NeighborAgg):
+        raise InvalidParameterError(
+            f"The 'method' parameter of {owner} must be a NeighborAgg for rows that are not in "
+            f"memory, as no other method reads them in blocks. Got {method!r} instead."
+        )
+    search = check_search(method.search, type(method).__name__)
+    if isinstance(search, Approximate):
+        raise InvalidParameterError(
+            f"The 'search' parameter of {type(method).__name__} must be a Streamed for rows that are not in "
+            f"memory. Got {search!r} instead."
+        )
+    if gives_vectors(model.estimator):
+        raise InvalidInputError(
+            f"The network of this {owner} takes rows in memory.\n"
+            "Hint: write its embeddings to a column of vectors, and fit a classifier with predict_proba on these."
+        )
+    if not validated and (model.cv is None or is_frozen(model.estimator)):
+        raise InvalidInputError(
+            f"{owner} needs rows that the classifier was not trained on to learn trust from.\n"
+            "Hint: pass validation rows, or set cv=5 for a classifier that is not frozen."
+        )
+    search = search if isinstance(search, Streamed) else Streamed(metric=search.metric)
+    method = clone(method).set_params(search=search)
+    return clone(model).set_params(method=method), method
 
 
-def _refuse_existing(path: Path) -> None:
-    if path.exists():
-        raise InvalidInputError(f"{path} is there already.\nHint: remove it, or choose another name.")
+@contextmanager
+def _folder_next_to(path: Path) -> Iterator[Path]:
+    """A folder next to the output for the time of the run; an output that cannot be written is noticed here."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise InvalidInputError(
+            f"{path} cannot be written: {error.strerror}.\nHint: choose another output."
+        ) from error
+    with folder as name:
+        yield Path(name)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """What a run of fit needs to know."""
+    """Training rows in parts, and where the work on them is done."""
 
-    model: TrustedClassifier
-    plan: Plan
-    files_val: Sequence[InputFile]
+    parts: Sequence[Part]
     columns: tuple[str, ...]
     label: str
-    part_rows: int
-    batch_rows: int
-    trusted: tuple[str, ...]
     executor: Executor
 
-    def fitted(self, folder: OutputFolder) -> TrustedClassifier:
-        """The model, by way of a folder that is taken for this run."""
+    def fitted(
+        self, model: TrustedClassifier, method: NeighborAgg, files_val: Sequence[InputFile], folder: Path
+    ) -> TrustedClassifier:
+        """The model; vectors of all rows are in the folder."""
         announce("Reading labels")
-        labels = read_labels(self.executor, self.plan.parts, self.label)
-        X_val, y_val = self._validation()
-        begun = folder.path / STAGE
-        if not begun.exists():
-            folder.begin_again()
-            self._begin(begun, labels)
-        stage: StagedFit = load(begun, trusted=self.trusted)
-        dtype = "<f4" if stage.single else "<f8"
-        rows = RowsFile(str(folder.path / ROWS), len(labels), stage.n_features, dtype)
-        if not Path(rows.path).exists():
-            folder.begin_again(STAGE)  # parts that are done are nowhere without it
-            rows.create()
-        work = VectorizePart(as_model(begun, self.trusted), self.columns, rows, self.batch_rows)
-        do_parts(work, self.plan, folder, self.executor, "Making vectors")
-        announce("Learning trust")
-        return stage.finish(ArrayBlocks(rows.read()), self._hashes(folder), labels, X_val, y_val)
-
-    def _begin(self, path: Path, labels: Array) -> None:
-        """Write what is learned from the sample, which a resumed run then has too."""
+        labels = read_labels(self.executor, self.parts, self.label)
+        validation = self._validation(files_val)
         announce("Reading a sample")
-        sample = StagedFit.method_of(self.model).training_sample(labels)
-        table = read_rows(self.executor, self.plan.parts, self.columns, sample)
+        sample = method.training_sample(labels)
+        table = read_rows(self.executor, self.parts, self.columns, sample)
         announce("Fitting on the sample")
-        validated = bool(self.files_val)
-        StagedFit.begin(self.model, as_rows(table), labels[sample], validated=validated).save(path)
 
-    def _validation(self) -> tuple[Any, Array | None]:
-        if not self.files_val:
-            return None, None
+        def vectorize(fitted: TrustedClassifier, vectors: FloatArray) -> tuple[ArrayBlocks, IntArray]:
+            dtype = "<f4" if vectors.dtype == np.float32 else "<f8"
+            rows = RowsFile(str(folder / "rows.npy"), len(labels), vectors.shape[1], dtype)
+            rows.create()
+            hashes = self._made(VectorizePart(fitted, self.columns, rows, BATCH_ROWS))
+            announce("Learning trust")
+            return ArrayBlocks(rows.read()), hashes
+
+        return fit_on_sample(model, (as_rows(table), labels[sample]), validation, labels, vectorize)
+
+    def _validation(self, files: Sequence[InputFile]) -> tuple[Any, Array] | None:
+        if not files:
+            return None
         announce("Reading validation rows")
-        parts = cut(self.files_val, self.part_rows)
-        labels = read_labels(self.executor, parts, self.label)
-        return as_rows(read_rows(self.executor, parts, self.columns)), labels
+        parts = cut(files, PART_ROWS)
+        rows = as_rows(read_rows(self.executor, parts, self.columns))
+        return rows, read_labels(self.executor, parts, self.label)
 
-    def _hashes(self, folder: OutputFolder) -> IntArray:
-        parquet = import_extra("pyarrow.parquet", extra="dask", purpose=PURPOSE)
-        return np.concatenate(
-            [
-                parquet.read_table(file, page_checksum_verification=True).column("hash").to_numpy()
-                for file in folder.files(self.plan)
-            ]
-        )
+    def _made(self, work: VectorizePart) -> IntArray:
+        """Hashes of all rows in order, when all vectors are in their place."""
+        expect(len(self.parts))
+        announce("Making vectors")
+        hashes: dict[int, IntArray] = {}
+        failed: dict[str, str] = {}
+        for outcome in self.executor.run(work, self.parts):
+            if outcome.error is None:
+                hashes[outcome.item.number] = outcome.value
+            else:
+                failed[outcome.item.place] = outcome.error
+            step()
+        if failed:
+            place, error = min(failed.items())
+            raise InvalidInputError(
+                f"{len(failed)} of {len(self.parts)} parts failed, such as {place}: {error}\n"
+                "Hint: repair the rows, or leave them out."
+            )
+        return np.concatenate([hashes[part.number] for part in self.parts])

@@ -1,4 +1,4 @@
-"""Each row is checked once and the classifier asked once."""
+"""The classifier inside a model: rows are checked once, and each of its steps runs once."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from neighboragg._core.checks import check_fitted
 from neighboragg._core.estimators import gives_vectors, has_preprocessing, preprocessed, unfrozen
 from neighboragg._core.inputs import as_rows, is_frame, needs_numbers, refusal_explained, take_rows
 from neighboragg._core.types import Array, FloatArray, IntArray
-from neighboragg.features import Vectorizer
 
 # Where `predict` and `predict_proba` are defined in classifiers whose `predict` takes the argmax of what
 # `predict_proba` returns. A subclass that overrides either is not among them.
@@ -26,12 +24,12 @@ MOST_PROBABLE = {
     ("xgboost.sklearn.XGBClassifier",) * 2,
 }
 # For these, row by row, `predict` takes the argmax of scores that `predict_proba` maps to probabilities without
-# changing their order. Only rows where rounding could have made or broken a tie are asked for their label.
+# changing their order. `predict` runs only on rows where rounding could have made or broken a tie.
 SAME_ORDER = {
     ("sklearn.ensemble._gb.GradientBoostingClassifier",) * 2,
     ("sklearn.ensemble._hist_gradient_boosting.gradient_boosting.HistGradientBoostingClassifier",) * 2,
 }
-# The same, but scores depend on the batch in their last bits, so that with a near tie the whole batch is asked for.
+# The same, but scores depend on the batch in their last bits, so with a near tie `predict` runs on the whole batch.
 SAME_ORDER_IN_A_BATCH = {
     (
         "sklearn.linear_model._base.LinearClassifierMixin",
@@ -43,33 +41,38 @@ NEAR_TIE = 1e-6
 NO_ROWS = np.empty(0, dtype=np.intp)
 # Objectives of boosting libraries with which the above holds; None is their default.
 PROBABILITY_OBJECTIVES = {None, "binary", "binary:logistic", "multi:softprob", "multiclass"}
-# Asked through, as they only pass on what the estimator inside says: attribute that holds it.
+# These only pass on what the estimator inside them returns.
 SEARCH = ("sklearn.model_selection._search.BaseSearchCV",) * 2
 PIPELINE = ("sklearn.pipeline.Pipeline",) * 2
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a classifier says of a batch of rows, and the rows as its last step saw them."""
+class Predictions:
+    """Labels (None unless wanted) and probabilities of a batch of rows, and the input of the classifier's last step."""
 
-    labels: Array | None
+    labels: Any
     proba: FloatArray
     inputs: Any
 
 
-def ask(estimator: Any, X: Any, *, labels: bool = True) -> Answer:
-    """Ask for probabilities, and for labels if wanted, with each step of the classifier run once."""
-    if gives_vectors(estimator):
-        network = unfrozen(estimator)
-        found = network.embed(X)
-        return Answer(network.classes_[found.proba.argmax(axis=1)], found.proba, found.stacked)
-    if not has_preprocessing(estimator):
-        return Answer(*_labels_and_proba(estimator, X, labels), X)
-    inner = unfrozen(estimator)
-    inputs = preprocessed(inner, X)
-    if _defined_in(inner) == PIPELINE:
-        return Answer(*_labels_and_proba(inner.steps[-1][1], inputs, labels), inputs)
-    return Answer(*_labels_and_proba(inner, X, labels), inputs)
+@dataclass(frozen=True)
+class Predictor:
+    """A fitted classifier, each step of which runs once for a batch of rows."""
+
+    estimator: Any
+
+    def once(self, X: Any, *, labels: bool = True) -> Predictions:
+        """Probabilities of rows, and labels if wanted."""
+        if gives_vectors(self.estimator):
+            network = unfrozen(self.estimator)
+            found = network.embed(X)
+            return Predictions(network.classes_[found.proba.argmax(axis=1)], found.proba, found.stacked)
+        if not has_preprocessing(self.estimator):
+            return Predictions(*_labels_and_proba(self.estimator, X, labels), X)
+        inner = unfrozen(self.estimator)
+        inputs = preprocessed(inner, X)
+        last = inner.steps[-1][1] if _defined_in(inner) == PIPELINE else inner
+        return Predictions(*_labels_and_proba(last, inputs, labels), inputs)
 
 
 def _labels_and_proba(estimator: Any, X: Any, labels: bool) -> tuple[Array | None, FloatArray]:
@@ -84,15 +87,15 @@ def _labels_and_proba(estimator: Any, X: Any, labels: bool) -> tuple[Array | Non
         return _labels_and_proba(inner.steps[-1][1], preprocessed(inner, X), labels)
     proba = inner.predict_proba(X)
     if origin in READ_OFF and _gives_probabilities(inner):
-        said = inner.classes_[proba.argmax(axis=1)]
+        predicted = inner.classes_[proba.argmax(axis=1)]
         if origin in MOST_PROBABLE or not len(close := _near_ties(proba)):
-            return said, proba
+            return predicted, proba
         if origin in SAME_ORDER:
-            said[close] = inner.predict(take_rows(X, close))
-            return said, proba
-    said = np.asarray(inner.predict(X))
+            predicted[close] = inner.predict(take_rows(X, close))
+            return predicted, proba
+    predicted = np.asarray(inner.predict(X))
     # CatBoost returns a column for more than two classes.
-    return (said[:, 0] if said.ndim == 2 and said.shape[1] == 1 else said), proba
+    return (predicted[:, 0] if predicted.ndim == 2 and predicted.shape[1] == 1 else predicted), proba
 
 
 def _near_ties(proba: FloatArray) -> IntArray:
@@ -130,53 +133,37 @@ def _gives_probabilities(estimator: Any) -> bool:
     )
 
 
-class IncomingRows:
-    """The half of TrustedClassifier that rows pass through before trust is computed."""
+def incoming_rows(model: Any, X: Any) -> Any:
+    """Rows of any supported kind in a form that the classifier of a model accepts."""
+    if gives_vectors(model.estimator):
+        return X  # a network accepts rows of any kind
+    # The first step of a Pipeline may know what to do with a column of vectors.
+    return as_rows(X, type(model).__name__, keep_vectors=has_preprocessing(model.estimator))
 
-    estimator: Any
-    estimator_: Any
-    _vectorizer: Vectorizer
 
-    def _check_rows(self, X: Any) -> Any:
-        check_fitted(self, "method_")
-        return self._check_columns(X)
+def check_columns(model: Any, X: Any) -> Any:
+    """Incoming rows, which must have the columns that the model was fitted on."""
+    X = incoming_rows(model, X)
+    if not (_has_columns_of_fit(model, X) or gives_vectors(model.estimator)):
+        validate_data(model, X, reset=False, skip_check_array=True)
+    return X
 
-    def _as_rows(self, X: Any) -> Any:
-        if gives_vectors(self.estimator):
-            return X  # in whatever form the network takes it
-        # The first step of a Pipeline may know what to do with a column of vectors.
-        return as_rows(X, type(self).__name__, keep_vectors=has_preprocessing(self.estimator))
 
-    def _refusal_explained(self, X: Any) -> AbstractContextManager[None]:
-        if has_preprocessing(self.estimator):
-            return nullcontext()
-        return refusal_explained(X, "X", type(self).__name__, needs_numbers(self.estimator))
+def refusals_explained(model: Any, X: Any) -> AbstractContextManager[None]:
+    """Name the value and the remedy where the classifier refuses rows that are not numbers."""
+    if has_preprocessing(model.estimator):
+        return nullcontext()
+    return refusal_explained(X, "X", type(model).__name__, needs_numbers(model.estimator))
 
-    def _check_columns(self, X: Any) -> Any:
-        X = self._as_rows(X)
-        if not (self._has_columns_of_fit(X) or gives_vectors(self.estimator)):
-            validate_data(self, X, reset=False, skip_check_array=True)
-        return X
 
-    def _has_columns_of_fit(self, X: Any) -> bool:
-        """Whether columns are plainly those of fit; if not, scikit-learn says what is wrong, or that nothing is."""
-        names = getattr(self, "feature_names_in_", None)
-        if is_frame(X):
-            return names is not None and list(X.columns) == names.tolist()
-        return (
-            names is None
-            and type(X) is np.ndarray
-            and X.ndim == 2
-            and X.shape[1] == getattr(self, "n_features_in_", None)
-        )
-
-    def _ask(self, X: Any, *, labels: bool) -> tuple[Any, FloatArray, FloatArray]:
-        """Labels (None unless wanted), probabilities and vectors of new rows."""
-        rows = self._check_rows(X)
-        with self._refusal_explained(rows):
-            said = ask(self.estimator_, rows, labels=labels)
-        return said.labels, said.proba, self._vectors(rows, said.inputs)
-
-    def _vectors(self, rows: Any, inputs: Any) -> FloatArray:
-        """Vectors of rows that the classifier's preprocessing has turned into `inputs` already."""
-        return self._vectorizer.vectors_of(rows, inputs)
+def _has_columns_of_fit(model: Any, X: Any) -> bool:
+    """Whether the columns are plainly those of fit; if not, scikit-learn decides, and explains its refusal."""
+    names = getattr(model, "feature_names_in_", None)
+    if is_frame(X):
+        return names is not None and list(X.columns) == names.tolist()
+    return (
+        names is None
+        and type(X) is np.ndarray
+        and X.ndim == 2
+        and X.shape[1] == getattr(model, "n_features_in_", None)
+    )

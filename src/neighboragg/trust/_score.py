@@ -1,18 +1,18 @@
-"""Trust in the predictions for rows of Parquet files, part by part."""
+"""Score the rows of Parquet files of any size, part by part."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import neighboragg
-from neighboragg._core.checks import check_integer
+from neighboragg._core.inputs import take_rows
 from neighboragg._core.packages import import_extra
 from neighboragg._core.progress import Listener, telling
-from neighboragg._data.arrow import as_array, as_frame, check_kept, choose_columns, in_portions, listed_names
+from neighboragg._data.arrow import as_array, as_frame, choose_columns, listed_names
 from neighboragg._data.parquet import (
     Part,
     check_apart,
@@ -24,38 +24,43 @@ from neighboragg._data.parquet import (
     read_part,
 )
 from neighboragg._run.executor import executor_for
-from neighboragg._run.plan import PURPOSE, Plan
-from neighboragg._run.work import ModelFile, ModelObject, Written, as_model, run_parts
-from neighboragg.exceptions import InvalidParameterError
-
-RESULTS = ("label", "probability", "trust", "familiarity", "kept")
+from neighboragg._run.plan import BATCH_ROWS, PART_ROWS, PURPOSE, Plan, output_path
+from neighboragg._run.work import NOTED, ModelFile, ModelObject, Written, as_model, run_parts
+from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, InvalidParameterError
+from neighboragg.trust._assessment import Assessment
+from neighboragg.trust._seen import without_warning
 
 
 @dataclass(frozen=True)
 class ScorePart:
-    """Rows of a part in, labels and trust out."""
+    """Score the rows of a part."""
 
     model: ModelFile | ModelObject
     columns: tuple[str, ...]
-    keep: tuple[str, ...]
+    include: tuple[str, ...]
     batch_rows: int
 
     def __call__(self, part: Part) -> Any:
-        """The result as an Arrow table."""
+        """The results as an Arrow table, with a note if more rows than by chance were seen in fit."""
         arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
         model = self.model.get()
-        table = read_part(part, list(dict.fromkeys([*self.columns, *self.keep])))
+        table = read_part(part, list(dict.fromkeys([*self.columns, *self.include])))
         chosen = table.select(list(self.columns))
         named = hasattr(getattr(model, "model", model), "feature_names_in_")
         rows = as_frame(chosen) if named else as_array(chosen)
-        found: dict[str, list[Any]] = {}
-        for assessed, n_real in in_portions(model.assess, rows, len(rows), self.batch_rows):
-            for name in RESULTS:
-                if (values := getattr(assessed, name)) is not None:
-                    found.setdefault(name, []).append(np.asarray(values)[:n_real])
-        results = {name: arrow.array(np.concatenate(values)) for name, values in found.items()}
-        kept = {name: table.column(name) for name in self.keep}
-        return arrow.table(kept | results)
+        with without_warning():
+            batches = [
+                model.assess(take_rows(rows, np.arange(start, min(start + self.batch_rows, len(rows)))))
+                for start in range(0, len(rows), self.batch_rows)
+            ]
+        results = {
+            name: arrow.array(np.concatenate([np.asarray(getattr(batch, name)) for batch in batches]))
+            for name in Assessment.COLUMNS
+            if getattr(batches[0], name) is not None
+        }
+        included = {name: table.column(name) for name in self.include}
+        noted = {} if all(batch.copies_by_chance for batch in batches) else {NOTED: b"seen in fit"}
+        return arrow.table(included | results).replace_schema_metadata(noted)
 
 
 def score(
@@ -64,15 +69,14 @@ def score(
     output: str | PathLike[str],
     *,
     columns: Sequence[str] | None = None,
-    keep: Sequence[str] = (),
+    include: Sequence[str] = (),
     client: Any = None,
-    part_rows: int = 65_536,
-    batch_rows: int = 4096,
     n_jobs: int | None = None,
     trusted: Sequence[str] = (),
+    overwrite: bool = False,
     progress: Listener | None = None,
 ) -> Written:
-    """Score the rows of Parquet files of any size: label, probability, trust and familiarity of each.
+    """Score the rows of Parquet files of any size: predicted label, probability, trust and familiarity of each.
 
     Parameters
     ----------
@@ -82,24 +86,22 @@ def score(
     source : path-like, str or list of these
         Parquet files: a file, a folder, a pattern such as ``"data/*.parquet"``, or an address such as ``s3://…``.
     output : path-like
-        A new folder for the results, or one in which the same run was interrupted. If it ends with ``.parquet``, a
-        single file. Rows are in the order of the input, files sorted by name. It must not lie in a folder or match a
-        pattern of `source`, which would then take it in.
+        A folder for the results, in Parquet files that pandas, Arrow and Dask read as one table. If it ends with
+        ``.parquet``, a single file. Rows are in the order of the input, files sorted by name. It must not lie in a
+        folder or match a pattern of `source`, which would then include it.
     columns : sequence of str, default=None
-        Columns to ask the model with. None takes those that it was fitted on, or all but `keep` where it knows no
+        Columns to pass to the model. None takes those that it was fitted on, or all but `include` where it knows no
         names.
-    keep : sequence of str, default=()
-        Columns of the input to have in the output, such as an identifier.
+    include : sequence of str, default=()
+        Columns of the input to copy to the output, such as an identifier.
     client : dask.distributed.Client, default=None
         Cluster to work on. None works in this process.
-    part_rows : int, default=65536
-        Most rows that a worker has in memory at a time, and that are lost if it dies.
-    batch_rows : int, default=4096
-        Rows that the model is asked for together.
     n_jobs : int, default=None
         Without a client: threads, each with a part of its own.
     trusted : sequence of str, default=()
         As in :func:`neighboragg.load`.
+    overwrite : bool, default=False
+        Whether an existing output, of another run, may be replaced. An interrupted run is resumed in any case.
     progress : callable, default=None
         Called as ``progress(stage, done, total)``.
 
@@ -110,18 +112,16 @@ def score(
     Raises
     ------
     PartsFailedError
-        If parts could not be done; all others are written. The same call again repeats only those.
+        If parts failed; all others are written. The same call again repeats only the failed parts.
 
     Notes
     -----
-    The results have the same bits in one process and on any cluster, however rows are spread over files, as the model
-    is always asked for equally many rows, `batch_rows` and some that do not count, on one thread. That holds as far as
-    the classifier's answer for a row does not depend on the other rows, and for workers with the same processor and
-    versions of NumPy and its matrix library; another kind of processor can round a matrix product of the classifier in
-    another way.
+    The results are the same in one process and on any cluster, however rows are spread over files: equal labels, and
+    numbers equal within 1e-9, as far as the classifier's answer for a row does not depend on the other rows.
 
-    The folder has a ``manifest.json`` with fingerprints of the model and of all input files. Whatever does not fit it
-    is refused: another model, other settings, files that have changed, a second run at the same time.
+    The folder has a ``_manifest.json`` with fingerprints of the model and of all input files. Results of another model,
+    of other settings or of files that have changed are never mixed with those of this run, and a second run at the same
+    time is refused.
 
     Examples
     --------
@@ -136,16 +136,18 @@ def score(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     folder = pathlib.Path(folder)
     ...     X[1::2].to_parquet(folder / "new.parquet")
-    ...     written = score(model, folder / "new.parquet", folder / "scored", batch_rows=256)
-    ...     scored = pd.read_parquet(written.files)
+    ...     _ = score(model, folder / "new.parquet", folder / "scored")
+    ...     scored = pd.read_parquet(folder / "scored")
     >>> scored.columns.tolist(), len(scored)
-    (['label', 'probability', 'trust', 'familiarity'], 75)
+    (['predicted', 'probability', 'trust', 'familiarity', 'seen_in_fit'], 75)
     """
-    check_integer(part_rows, "part_rows", "score", minimum=1)
-    check_integer(batch_rows, "batch_rows", "score", minimum=1)
-    asked, kept = listed_names(columns, "columns", "score"), listed_names(keep, "keep", "score")
-    check_kept(kept, RESULTS)
-    check_apart(source, output)
+    given, included = listed_names(columns, "columns", "score"), listed_names(include, "include", "score")
+    if clash := [name for name in included if name in Assessment.COLUMNS]:
+        raise InvalidInputError(
+            f"The column {clash[0]!r} cannot be included, as results have that name.\nHint: rename it in the input."
+        )
+    path = output_path(output)
+    check_apart(source, path)
     executor = executor_for(client, n_jobs)
     source_of_model = as_model(model, trusted)
     loaded = source_of_model.get()
@@ -156,16 +158,26 @@ def score(
         )
     files = find_files(source)
     first = first_with_rows(files)
-    chosen = asked or tuple(choose_columns(loaded, column_names(first), first.path, kept))
-    check_columns(first, (*chosen, *kept))
+    chosen = given or tuple(choose_columns(loaded, column_names(first), first.path, included))
+    check_columns(first, (*chosen, *included))
     plan = Plan(
         "score",
         neighboragg.__version__,
         source_of_model.fingerprint,
-        {"columns": list(chosen), "keep": list(kept), "part_rows": part_rows, "batch_rows": batch_rows},
+        {"columns": list(chosen), "include": list(included)},
         files,
-        cut(files, part_rows),
+        cut(files, PART_ROWS),
     )
-    work = ScorePart(source_of_model, chosen, kept, batch_rows)
+    work = ScorePart(source_of_model, chosen, included, BATCH_ROWS)
     with telling(progress):
-        return run_parts(lambda folder: work, plan, Path(output), executor, "Scoring")
+        written = run_parts(lambda folder: work, plan, path, executor, "Scoring", overwrite=overwrite)
+    if written.noted:
+        warnings.warn(
+            f"In {len(written.noted)} of {written.n_parts} parts, first in {written.noted[0].place}, more rows than by "
+            "chance are exact copies of rows that the model was fitted on. The classifier has seen them, so their "
+            "trust looks better than that of new rows.\n"
+            "Hint: leave out the rows with seen_in_fit, or pass rows that took no part in fit.",
+            FittedRowsWarning,
+            stacklevel=2,
+        )
+    return written

@@ -1,27 +1,23 @@
-"""Rows and labels that the model has seen in fit."""
+"""Rows that were seen in fit, recognized by a number for each."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.special import bdtrc
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 
-from neighboragg._core.estimators import parts_of, unfrozen
-from neighboragg._core.inputs import take_rows
 from neighboragg._core.stats import upper_limit
 from neighboragg._core.types import Array, BoolArray, FloatArray, IntArray
 from neighboragg._store.objects import Deferred, require
-from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import FittedRowsWarning, InvalidInputError
 
-# Probability of crying wolf, and of underestimating how often rows are equal by chance.
+# Probability of a false alarm, and of underestimating how often rows are equal by chance.
 TAIL = 1e-3
-# Up to this share of equal rows among those of fit, a row equal to one of them is taken to be that row itself.
+# Up to this share of duplicates among the rows of fit, a row equal to one of them is taken to be that row itself.
 COMMON_COPIES = 0.01
 # Values hashed at a time, so that they stay in cache.
 HASHED_VALUES = 2**15
@@ -32,8 +28,31 @@ MIXING = [
 LAST_SHIFT = np.array(31, dtype=np.uint64)
 
 
+_warns: ContextVar[bool] = ContextVar("warns", default=True)
+
+
+@contextmanager
+def without_warning() -> Iterator[None]:
+    """Do not warn about rows of fit within the block, in this thread: the caller reads `seen_in_fit` itself."""
+    token = _warns.set(False)
+    try:
+        yield
+    finally:
+        _warns.reset(token)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Which rows of a batch are exact copies of rows of fit."""
+
+    copies: BoolArray
+    #: For each row the position of the row of fit that must not be its own neighbor, or -1; None if there is none.
+    positions: IntArray | None
+    by_chance: bool
+
+
 class FittedRows(Deferred):
-    """What is needed to know rows of fit again."""
+    """What is needed to recognize rows of fit."""
 
     def __init__(self, hashes: IntArray, codes: IntArray) -> None:
         self.positions = np.argsort(hashes, kind="stable")
@@ -41,43 +60,36 @@ class FittedRows(Deferred):
         self.codes = codes[self.positions]
         self.share_of_copies = _share_of_copies(self.hashes)
 
-    def find(self, vectors: FloatArray, owner: str, codes: IntArray | None = None) -> IntArray | None:
-        """For each row the position of the row of fit that it is itself, or -1; None if there is none."""
+    def find(self, vectors: FloatArray, owner: str, codes: IntArray | None = None) -> Seen:
+        """Recognize rows of fit in a batch, and warn if there are more than by chance."""
         queries = row_hashes(vectors)
         first = self.hashes.searchsorted(queries)
         copies = self.hashes.take(first, mode="clip") == queries
-        n_copies = int(np.count_nonzero(copies))
-        if not n_copies:
-            return None
-        if self._more_than_by_chance(queries, copies):
+        if not copies.any():
+            return Seen(copies, None, by_chance=True)
+        by_chance = not _more_than_by_chance(queries, copies, self._chance_of_a_copy)
+        if not by_chance and _warns.get():
             warnings.warn(
-                f"{n_copies} of {len(vectors)} rows passed to {owner} ({n_copies / len(vectors):.0%}) are exact "
-                "copies of rows it was fitted on. The classifier has seen them, so their trust looks better than "
-                "that of new rows.\n"
-                "Hint: pass rows that took no part in fit; neighboragg.find_mislabeled judges the labels of "
+                f"{copies_among(copies, owner)}. The classifier has seen them, so their trust looks better than that "
+                "of new rows.\n"
+                "Hint: pass rows that took no part in fit; neighboragg.find_mislabeled checks the labels of "
                 "fitted rows.",
                 FittedRowsWarning,
                 stacklevel=4,
             )
         if codes is None and self.share_of_copies > COMMON_COPIES:
-            return None
+            return Seen(copies, None, by_chance)
         if codes is not None:
             end = self.hashes.searchsorted(queries, side="right")
             for row in np.flatnonzero(end - first > 1):
                 twins = np.arange(first[row], end[row])
                 first[row] = twins[(self.codes[twins] == codes[row]).argmax()]
-        return np.where(copies, self.positions.take(first, mode="clip"), -1)
-
-    def _more_than_by_chance(self, hashes: IntArray, copied: BoolArray) -> bool:
-        # Equal rows count once: all of them are copies if one is, and a batch may have been filled up with them.
-        n_copies, n_rows = len(np.unique(hashes[copied])), len(np.unique(hashes))
-        return bool(bdtrc(n_copies - 1, n_rows, self._chance_of_a_copy) < TAIL)
+        return Seen(copies, np.where(copies, self.positions.take(first, mode="clip"), -1), by_chance)
 
     @cached_property
     def _chance_of_a_copy(self) -> float:
         """Largest chance of being a copy that the rows of fit are compatible with."""
-        n = len(self.hashes)
-        return float(upper_limit(round(self.share_of_copies * n), n, TAIL))
+        return _chance_of_a_copy(self.share_of_copies, len(self.hashes))
 
     def _after_load(self) -> None:
         n = len(self.hashes)
@@ -85,6 +97,49 @@ class FittedRows(Deferred):
             n > 0 and self.positions.shape == self.codes.shape == (n,), "its rows of fit have no one length"
         )
         require((np.sort(self.positions) == np.arange(n)).all(), "its rows of fit are not numbered")
+
+
+def copies_among(copies: BoolArray, owner: str) -> str:
+    """How many rows passed to a model are copies of rows that it was fitted on, in words."""
+    n, n_rows = int(np.count_nonzero(copies)), len(copies)
+    return (
+        f"{n} of {n_rows} rows passed to {owner} ({n / n_rows:.0%}) are exact copies of rows it was fitted on"
+    )
+
+
+def check_validation_rows(hashes: IntArray, hashes_val: IntArray, owner: str) -> None:
+    """Refuse validation rows most of which are training rows; warn if more are than by chance."""
+    ordered = np.sort(hashes)
+    copies = ordered.take(ordered.searchsorted(hashes_val), mode="clip") == hashes_val
+    if not copies.any():
+        return
+    if not _more_than_by_chance(
+        hashes_val, copies, _chance_of_a_copy(_share_of_copies(ordered), len(ordered))
+    ):
+        return
+    n, n_rows = int(np.count_nonzero(copies)), len(copies)
+    found = f"{n} of {n_rows} rows of X_val passed to {owner}.fit ({n / n_rows:.0%}) are exact copies of rows of X"
+    hint = "Hint: pass rows as X_val that the classifier was not trained on, and leave them out of X."
+    if n > n_rows / 2:
+        raise InvalidInputError(
+            f"{found}. Trust learned from rows that the classifier was trained on is over-confident.\n{hint}"
+        )
+    warnings.warn(
+        f"{found}. The classifier was trained on them, so trust may be over-confident.\n{hint}",
+        FittedRowsWarning,
+        stacklevel=4,
+    )
+
+
+def _more_than_by_chance(hashes: IntArray, copies: BoolArray, chance: float) -> bool:
+    # Equal rows count once: if one is a copy, all of them are.
+    n_copies, n_rows = len(np.unique(hashes[copies])), len(np.unique(hashes))
+    return bool(bdtrc(n_copies - 1, n_rows, chance) < TAIL)
+
+
+def _chance_of_a_copy(share_of_copies: float, n: int) -> float:
+    """The largest chance of being a copy that is compatible with the duplicates among n rows of fit."""
+    return float(upper_limit(round(share_of_copies * n), n, TAIL))
 
 
 def row_hashes(vectors: FloatArray) -> IntArray:
@@ -120,101 +175,3 @@ def _share_of_copies(hashes: Array) -> float:
     """Share of the rows, as sorted hashes, that are equal to another of them."""
     same = hashes[1:] == hashes[:-1]
     return float((np.append(same, False) | np.append(False, same)).mean())
-
-
-# A transformer that learns from labels does so on this many rows as well as on all.
-ROWS_TO_TRY = 1000
-
-
-def refuse_supervised_vectors(estimator: Any, features: Any, X: Any, labels: Array, owner: str) -> None:
-    """Raise if vectors would be learned from the labels of the rows that trust is then learned from."""
-    if isinstance(features, Mapping):
-        for view in features.values():
-            refuse_supervised_vectors(estimator, view, X, labels, owner)
-        return
-    transformer = features
-    if isinstance(features, str) and features == "auto" and isinstance(estimator, Pipeline):
-        transformer = Pipeline(estimator.steps[:-1]) if len(estimator.steps) > 1 else None
-    if not hasattr(transformer, "fit") or not _sees_labels(transformer, X, labels):
-        return
-    raise InvalidParameterError(
-        f"{owner} with cv cannot use vectors of {_culprit(transformer)}, which learns from labels: rows would look "
-        "closer to their own class than new rows do.\n"
-        "Hint: leave out cv to hold out validation rows, or pass features='passthrough' or a "
-        "transformer that needs no labels."
-    )
-
-
-def refuse_frozen_parts(estimator: Any, features: Any, owner: str) -> None:
-    """Raise if something inside was trained before, maybe on the rows that are about to be held out."""
-    views = tuple(features.values()) if isinstance(features, Mapping) else (features,)
-    for outer in (estimator, *views):
-        for part in (outer, *parts_of(outer)):
-            inner = unfrozen(part)
-            if inner is part or not (hasattr(inner, "predict") or _learns_from_labels(inner)):
-                continue
-            where = "as features" if part is outer else f"inside {type(outer).__name__}"
-            raise InvalidInputError(
-                f"{owner} got a frozen {type(inner).__name__} {where} but no X_val and "
-                "y_val. What it says of the rows it was trained on is over-confident, so trust cannot be learned "
-                "from them.\n"
-                "Hint: fit(X_train, y_train, X_val=X_val, y_val=y_val) with rows it has not seen."
-            )
-
-
-def _sees_labels(transformer: Any, X: Any, labels: Array) -> bool:
-    """Whether fitting without labels fails, or gives other vectors."""
-    sample = np.unique(np.linspace(0, len(labels) - 1, ROWS_TO_TRY).astype(int))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what these trial fits say is said again by the real one
-        for rows in (sample, np.arange(len(labels))):
-            given = take_rows(X, rows)
-            try:
-                with_labels = _vectors(transformer, given, labels[rows])
-            except Exception:  # too few rows, or nothing that can be fitted: the real fit will tell
-                continue
-            try:
-                without = _vectors(transformer, given, None)
-            except Exception:
-                return True
-            if _equal(with_labels, without):
-                return False
-            # What differs from itself is not reproducible, and tells nothing of labels.
-            return _equal(without, _vectors(transformer, given, None)) or _learns_from_labels(transformer)
-    return False
-
-
-def _vectors(transformer: Any, X: Any, labels: Array | None) -> Any:
-    trial = clone(transformer)
-    seeds = [name for name in trial.get_params() if name.rpartition("__")[2] == "random_state"]
-    return trial.set_params(**dict.fromkeys(seeds, 0)).fit(X, labels).transform(X)
-
-
-def _equal(first: Any, second: Any) -> bool:
-    if first.shape != second.shape:
-        return False
-    if sparse.issparse(first):
-        return abs(first - second).max() < 1e-9
-    a, b = np.asarray(first), np.asarray(second)
-    if a.dtype.kind not in "biuf":
-        return bool((a == b).all())
-    return np.allclose(a, b, rtol=1e-6, atol=1e-9, equal_nan=True)
-
-
-def _learns_from_labels(transformer: Any) -> bool:
-    """Whether it says so, or selects features, or holds a predictor."""
-    return any(_needs_labels(part) for part in (transformer, *parts_of(transformer)))
-
-
-def _needs_labels(part: Any) -> bool:
-    kind = type(part)
-    selects = kind.__module__.startswith("sklearn.feature_selection") and kind.__name__ != "VarianceThreshold"
-    return hasattr(part, "fit") and (
-        selects or hasattr(part, "predict") or get_tags(part).target_tags.required
-    )
-
-
-def _culprit(transformer: Any) -> str:
-    """Name of the step that learns from labels, as far as one can tell."""
-    steps = (part for part in parts_of(transformer) if hasattr(part, "transform") and _needs_labels(part))
-    return type(next(steps, transformer)).__name__

@@ -1,29 +1,146 @@
-"""Ways to have probabilities of rows that the classifier was not trained on."""
+"""Rows that the classifier was not trained on: how to get them, and what would spoil them."""
 
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from neighboragg._core.estimators import weight_parameter
-from neighboragg._core.inputs import holdout_mask, take_rows
+from neighboragg._core.checks import check_labels, check_real, check_same_length
+from neighboragg._core.estimators import (
+    check_classifier,
+    gives_vectors,
+    is_frozen,
+    parts_of,
+    unfrozen,
+    weight_parameter,
+)
+from neighboragg._core.inputs import holdout_mask, refuse_labels_as_column, take_rows
 from neighboragg._core.types import Array, FloatArray, IntArray
 from neighboragg._pool.crossfit import cross_fit
-from neighboragg.exceptions import InvalidInputError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
+from neighboragg.trust._predictor import check_columns, incoming_rows, refusals_explained
 
 
-def hold_out(
-    labels: Array, fraction: float, rng: np.random.RandomState, owner: str
-) -> tuple[IntArray, IntArray]:
-    """Positions of the rows to train on, and of those to hold out."""
-    held_out = holdout_mask(np.unique(labels, return_inverse=True)[1], fraction, rng)
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows to train the classifier on, and rows or out-of-fold probabilities to learn trust from."""
+
+    X: Any
+    labels: Array
+    weight: FloatArray | None
+    X_val: Any = None
+    labels_val: Array | None = None
+    #: Out-of-fold probabilities of the training rows, where no validation rows are set aside.
+    proba: FloatArray | None = None
+    #: Positions of the validation rows, where they were drawn from the training rows.
+    held_out: IntArray | None = None
+
+
+def training_rows(model: Any, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> TrainingRows:
+    """The arguments of fit of a model, checked."""
+    owner = type(model).__name__
+    X = incoming_rows(model, X)
+    labels = _checked_labels(model, X, y)
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weight is not None:
+        check_same_length(labels, "X", weight, "sample_weight", owner)
+    if X_val is None and y_val is None:
+        if is_frozen(model.estimator):
+            raise InvalidInputError(
+                f"{owner} got a frozen classifier but no X_val and y_val. Probabilities on the rows "
+                "it was trained on are over-confident, so trust cannot be learned from them.\n"
+                "Hint: fit(X_train, y_train, X_val=X_val, y_val=y_val) with rows the classifier has not seen."
+            )
+        refuse_frozen_parts(model.estimator, model.features, owner)
+        return TrainingRows(X, labels, weight)
+    if X_val is None or y_val is None:
+        given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
+        raise InvalidInputError(f"{owner}.fit got {given} without {missing}.\nHint: pass both, or neither.")
+    _warn_of_refit(model.estimator, owner)
+    with refusals_explained(model, X):
+        X_val = check_columns(model, X_val)
+        return TrainingRows(X, labels, weight, X_val, check_labels(y_val, "y_val", owner))
+
+
+def _checked_labels(model: Any, X: Any, y: Any) -> Array:
+    owner = type(model).__name__
+    if y is None:
+        raise InvalidInputError(f"{owner} requires y to be passed, but the target y is None.")
+    labels = check_labels(y, "y", owner)
+    check_classifier(model.estimator, owner)
+    if gives_vectors(model.estimator):
+        return labels
+    validate_data(model, X, skip_check_array=True)
+    if X.shape[0] != len(labels):
+        raise InvalidInputError(
+            f"X and y passed to {owner} must have the same number of rows. "
+            f"Got {X.shape[0]} and {len(labels)}."
+        )
+    refuse_labels_as_column(X, labels, owner)
+    return labels
+
+
+def _warn_of_refit(estimator: Any, owner: str) -> None:
+    """Warn if a classifier that is fitted already, without a frozen part, is about to be fitted again."""
+    if any(map(is_frozen, (estimator, *parts_of(estimator)))):
+        return
+    try:
+        needs_fit = get_tags(estimator).requires_fit
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError, AttributeError):
+        return
+    if needs_fit:
+        warnings.warn(
+            f"The {type(estimator).__name__} passed to {owner} is fitted already, and is fitted again on X and y.\n"
+            f"Hint: to keep it as it is, {owner}(FrozenEstimator(classifier)), with "
+            "from sklearn.frozen import FrozenEstimator.",
+            TrustWarning,
+            stacklevel=4,
+        )
+
+
+def with_unseen_rows(model: Any, rows: TrainingRows) -> TrainingRows:
+    """The rows with some set aside for validation, or with out-of-fold probabilities, unless validation is given."""
+    owner = type(model).__name__
+    if rows.X_val is not None:
+        return rows
+    if model.cv is not None:
+        refuse_supervised_vectors(model.estimator, model.features, owner)
+        proba = out_of_fold(model.estimator, rows.X, rows.labels, model.cv, rows.weight, owner)
+        return replace(rows, proba=proba)
+    share = check_real(model.validation_fraction, "validation_fraction", owner, low=0, high=1)
+    codes = np.unique(rows.labels, return_inverse=True)[1]
+    held_out = holdout_mask(codes, share, check_random_state(model.random_state))
     if not held_out.any():
         raise InvalidInputError(
-            f"{owner} cannot hold out validation rows: n_samples={len(labels)} and no class has two.\n"
+            f"{owner} cannot hold out validation rows: n_samples={len(codes)} and no class has two.\n"
             "Hint: pass more rows, or X_val and y_val."
         )
-    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    train, val = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    return TrainingRows(
+        X=take_rows(rows.X, train),
+        labels=rows.labels[train],
+        weight=None if rows.weight is None else rows.weight[train],
+        X_val=take_rows(rows.X, val),
+        labels_val=rows.labels[val],
+        held_out=val,
+    )
+
+
+def fitted_classifier(estimator: Any, rows: TrainingRows, owner: str) -> Any:
+    """The classifier, fitted unless it is frozen."""
+    if is_frozen(estimator):
+        return estimator
+    params = {} if rows.weight is None else {weight_parameter(estimator, owner): rows.weight}
+    return clone(estimator).fit(rows.X, rows.labels, **params)
 
 
 def out_of_fold(
@@ -31,8 +148,8 @@ def out_of_fold(
 ) -> FloatArray:
     """Probabilities of every row by classifiers trained without it."""
     splits = list(check_cv(cv, labels, classifier=True).split(X, labels))
-    asked = np.concatenate([test for _, test in splits])
-    if (lacking := np.setdiff1d(np.arange(len(labels)), asked)).size:
+    tested = np.concatenate([test for _, test in splits])
+    if (lacking := np.setdiff1d(np.arange(len(labels)), tested)).size:
         raise InvalidInputError(
             f"cv passed to {owner} leaves {len(lacking)} rows without an out-of-fold prediction, "
             f"the first is row {lacking[0]}.\nHint: use a partition of the rows, such as cv=5."
@@ -46,3 +163,58 @@ def out_of_fold(
         weight=weight,
         weight_name="" if weight is None else weight_parameter(estimator, owner),
     ).proba
+
+
+def refuse_supervised_vectors(estimator: Any, features: Any, owner: str) -> None:
+    """Raise if vectors would be learned from the labels of the rows that trust is then learned from."""
+    if isinstance(features, Mapping):
+        for view in features.values():
+            refuse_supervised_vectors(estimator, view, owner)
+        return
+    transformer = features
+    if isinstance(features, str) and features == "auto" and isinstance(estimator, Pipeline):
+        transformer = Pipeline(estimator.steps[:-1]) if len(estimator.steps) > 1 else None
+    if not hasattr(transformer, "fit") or not _learns_from_labels(transformer):
+        return
+    raise InvalidParameterError(
+        f"{owner} with cv cannot use vectors of {_culprit(transformer)}, which learns from labels: rows would look "
+        "closer to their own class than new rows do.\n"
+        "Hint: leave out cv to hold out validation rows, or pass features='passthrough' or a "
+        "transformer that needs no labels."
+    )
+
+
+def refuse_frozen_parts(estimator: Any, features: Any, owner: str) -> None:
+    """Raise if something inside was trained before, maybe on the rows that are about to be held out."""
+    views = tuple(features.values()) if isinstance(features, Mapping) else (features,)
+    for outer in (estimator, *views):
+        for part in (outer, *parts_of(outer)):
+            inner = unfrozen(part)
+            if inner is part or not (hasattr(inner, "predict") or _learns_from_labels(inner)):
+                continue
+            where = "as features" if part is outer else f"inside {type(outer).__name__}"
+            raise InvalidInputError(
+                f"{owner} got a frozen {type(inner).__name__} {where} but no X_val and "
+                "y_val. Its predictions for the rows it was trained on are over-confident, so trust cannot be learned "
+                "from them.\n"
+                "Hint: fit(X_train, y_train, X_val=X_val, y_val=y_val) with rows it has not seen."
+            )
+
+
+def _learns_from_labels(transformer: Any) -> bool:
+    """Whether its tags require labels, or a part of it selects features or predicts."""
+    return any(_needs_labels(part) for part in (transformer, *parts_of(transformer)))
+
+
+def _needs_labels(part: Any) -> bool:
+    kind = type(part)
+    selects = kind.__module__.startswith("sklearn.feature_selection") and kind.__name__ != "VarianceThreshold"
+    return hasattr(part, "fit") and (
+        selects or hasattr(part, "predict") or get_tags(part).target_tags.required
+    )
+
+
+def _culprit(transformer: Any) -> str:
+    """Name of the step that learns from labels, as far as the tags tell."""
+    steps = (part for part in parts_of(transformer) if hasattr(part, "transform") and _needs_labels(part))
+    return type(next(steps, transformer)).__name__

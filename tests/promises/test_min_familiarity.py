@@ -16,7 +16,7 @@ from neighboragg.methods import MaxConfidence
 from neighboragg.promises import risk_threshold
 from sizes import draws
 
-NOVELTY = 0.05
+MIN_FAMILIARITY = 0.05
 
 
 @pytest.fixture(scope="module")
@@ -31,31 +31,33 @@ def digits():
 
 def test_unfamiliar_rows_are_rejected_whatever_their_trust(digits):
     model, calibration, (X, y), unknown = digits
-    safe = SelectiveClassifier(model, target_risk=0.05, novelty=NOVELTY).calibrate(*calibration)
+    safe = SelectiveClassifier(model, target_risk=0.05, min_familiarity=MIN_FAMILIARITY).calibrate(
+        *calibration
+    )
     for rows in (X, unknown):
         assessed = safe.assess(rows)
-        expected = (assessed.trust >= safe.threshold_) & (assessed.familiarity > NOVELTY)
-        np.testing.assert_array_equal(assessed.kept, expected)
+        expected = (assessed.trust >= safe.threshold_) & (assessed.familiarity > MIN_FAMILIARITY)
+        np.testing.assert_array_equal(assessed.accepted, expected)
         np.testing.assert_array_equal(safe.predict(rows) == -1, ~expected)
         assert ((assessed.trust >= safe.threshold_) & ~expected).any()
     without = SelectiveClassifier(model, target_risk=0.05).calibrate(*calibration)
     assert safe.accept(unknown).mean() < 0.75 * without.accept(unknown).mean()
-    assert safe.accept(X).mean() > without.accept(X).mean() - 2 * NOVELTY
+    assert safe.accept(X).mean() > without.accept(X).mean() - 2 * MIN_FAMILIARITY
     assert (safe.predict(X)[safe.accept(X)] == y[safe.accept(X)]).mean() > 0.95
 
 
 def test_the_threshold_is_that_of_the_familiar_calibration_rows(digits):
     model, (X, y), _, _ = digits
-    safe = SelectiveClassifier(model, target_risk=0.05, novelty=NOVELTY).calibrate(X, y)
+    safe = SelectiveClassifier(model, target_risk=0.05, min_familiarity=MIN_FAMILIARITY).calibrate(X, y)
     assessed = model.assess(X)
-    familiar = assessed.familiarity > NOVELTY
-    correct = assessed.label == y
+    familiar = assessed.familiarity > MIN_FAMILIARITY
+    correct = assessed.predicted == y
     assert safe.results_ == [risk_threshold(correct[familiar], assessed.trust[familiar], target_risk=0.05)]
     assert safe.unfamiliar_ == (~familiar).mean() > 0
     assert safe.coverage_ == (familiar & (assessed.trust >= safe.threshold_)).mean()
 
 
-def test_without_novelty_nothing_is_unfamiliar(digits):
+def test_without_min_familiarity_nothing_is_unfamiliar(digits):
     model, calibration, _, _ = digits
     safe = SelectiveClassifier(model, target_risk=0.05).calibrate(*calibration)
     assert safe.unfamiliar_ == 0
@@ -63,22 +65,24 @@ def test_without_novelty_nothing_is_unfamiliar(digits):
 
 def test_a_coverage_counts_unfamiliar_rows_as_rejected(digits):
     model, calibration, (X, _), _ = digits
-    safe = SelectiveClassifier(model, target_coverage=0.8, novelty=NOVELTY).calibrate(*calibration)
+    safe = SelectiveClassifier(model, target_coverage=0.8, min_familiarity=MIN_FAMILIARITY).calibrate(
+        *calibration
+    )
     without = SelectiveClassifier(model, target_coverage=0.8).calibrate(*calibration)
     assert safe.promised_
     assert safe.coverage_ >= 0.8
-    assert safe.threshold_ < without.threshold_  # trust must make up for what novelty takes
+    assert safe.threshold_ < without.threshold_  # trust must make up for what min_familiarity takes
     assert safe.accept(X).mean() >= 0.78
 
 
-def test_a_coverage_that_novelty_does_not_leave_is_not_promised(digits):
+def test_a_coverage_that_min_familiarity_does_not_leave_is_not_promised(digits):
     model, calibration, _, _ = digits
-    safe = SelectiveClassifier(model, target_coverage=0.97, novelty=0.2)
+    safe = SelectiveClassifier(model, target_coverage=0.97, min_familiarity=0.2)
     with pytest.warns(TrustWarning) as caught:
         safe.calibrate(*calibration)
     assert str(caught[0].message) == (
         "No threshold was found that promises target_coverage=0.97 with confidence_level=0.95 for all rows; these are "
-        "kept where they are familiar.\n"
+        "accepted where they are familiar.\n"
         "Hint: a smaller target_coverage, more calibration rows, or a lower confidence_level."
     )
     assert not safe.promised_
@@ -90,9 +94,9 @@ def test_a_model_without_neighbors_is_refused(digits):
     _, (X, y), _, _ = digits
     model = TrustedClassifier(GaussianNB(), MaxConfidence(), random_state=0).fit(X[:300], y[:300])
     with pytest.raises(InvalidParameterError) as caught:
-        SelectiveClassifier(model, target_risk=0.1, novelty=0.01).calibrate(X[300:], y[300:])
+        SelectiveClassifier(model, target_risk=0.1, min_familiarity=0.01).calibrate(X[300:], y[300:])
     assert str(caught.value) == (
-        "The 'novelty' parameter of SelectiveClassifier needs a model with neighbors; MaxConfidence has none.\n"
+        "The 'min_familiarity' parameter of SelectiveClassifier needs a model with neighbors; MaxConfidence has none.\n"
         "Hint: TrustedClassifier(estimator, method=NeighborAgg())."
     )
 
@@ -100,25 +104,27 @@ def test_a_model_without_neighbors_is_refused(digits):
 def test_a_level_that_no_row_can_reach_is_refused(digits):
     model, calibration, _, _ = digits
     with pytest.raises(InvalidParameterError) as caught:
-        SelectiveClassifier(model, target_risk=0.1, novelty=0.001).calibrate(*calibration)
+        SelectiveClassifier(model, target_risk=0.1, min_familiarity=0.001).calibrate(*calibration)
     assert str(caught.value) == (
-        "SelectiveClassifier got novelty=0.001, but no familiarity of its model is below 0.00826, so that no row could "
-        "be rejected as unfamiliar.\n"
-        "Hint: a larger novelty, or a model with more validation rows; 999 can be enough."
+        "SelectiveClassifier got min_familiarity=0.001, but no familiarity of its model is below 0.00826, so no "
+        "row could be rejected as unfamiliar.\n"
+        "Hint: a larger min_familiarity, or a model with more validation rows; 999 can be enough."
     )
 
 
-@pytest.mark.parametrize("novelty", [0, 1, -0.1, "0.1"])
-def test_a_level_must_be_a_share(digits, novelty):
+@pytest.mark.parametrize("min_familiarity", [0, 1, -0.1, "0.1"])
+def test_a_level_must_be_a_share(digits, min_familiarity):
     model, calibration, _, _ = digits
-    with pytest.raises(InvalidParameterError, match="The 'novelty' parameter of SelectiveClassifier must be"):
-        SelectiveClassifier(model, target_risk=0.1, novelty=novelty).calibrate(*calibration)
+    with pytest.raises(
+        InvalidParameterError, match="The 'min_familiarity' parameter of SelectiveClassifier must be"
+    ):
+        SelectiveClassifier(model, target_risk=0.1, min_familiarity=min_familiarity).calibrate(*calibration)
 
 
 def test_it_is_cloned_and_saved(digits, tmp_path):
     model, calibration, (X, _), unknown = digits
-    safe = SelectiveClassifier(model, target_risk=0.05, novelty=NOVELTY)
-    assert clone(safe).novelty == NOVELTY
+    safe = SelectiveClassifier(model, target_risk=0.05, min_familiarity=MIN_FAMILIARITY)
+    assert clone(safe).min_familiarity == MIN_FAMILIARITY
     safe.calibrate(*calibration).save(tmp_path / "safe.nagg")
     again = neighboragg.load(tmp_path / "safe.nagg")
     for rows in (X, unknown):
@@ -126,17 +132,17 @@ def test_it_is_cloned_and_saved(digits, tmp_path):
     assert again.unfamiliar_ == safe.unfamiliar_
 
 
-def test_calibration_rows_unlike_those_of_fit_are_told(digits):
+def test_calibration_rows_unlike_those_of_fit_are_reported(digits):
     model, (X, y), _, unknown = digits
-    mixed, labels = np.vstack([X[:200], unknown[:200]]), np.concatenate([y[:200], np.full(200, 8)])
-    safe = SelectiveClassifier(model, target_risk=0.5, novelty=NOVELTY)
+    mixed, labels = np.vstack([X[:200], unknown[:200]]), np.concatenate([y[:200], np.zeros(200, dtype=int)])
+    safe = SelectiveClassifier(model, target_risk=0.5, min_familiarity=MIN_FAMILIARITY)
     with pytest.warns(TrustWarning, match="are not like the rows that the model was fitted on") as caught:
         safe.calibrate(mixed, labels)
     n = round(400 * safe.unfamiliar_)
     assert str(caught[0].message) == (
-        f"{n} of 400 calibration rows ({n / 400:.1%}) are rejected as unfamiliar, with novelty=0.05: they are not like "
-        "the rows that the model was fitted on. What is promised of the target holds for rows like the calibration "
-        "rows, but more of them are rejected.\nHint: fit the model on rows of that kind as well."
+        f"{n} of 400 calibration rows ({n / 400:.1%}) are rejected as unfamiliar, with min_familiarity=0.05: they "
+        "are not like the rows that the model was fitted on. The promise holds for rows like the calibration rows, but "
+        "more of them are rejected.\nHint: fit the model on rows of that kind as well."
     )
 
 
@@ -151,7 +157,7 @@ class Given:
     def assess(self, X):
         n = len(X)
         return Assessment(
-            label=np.zeros(n, dtype=int),
+            predicted=np.zeros(n, dtype=int),
             probability=np.ones(n),
             trust=X[:, 0],
             proba=np.eye(2)[np.zeros(n, dtype=int)],
@@ -165,12 +171,12 @@ class Given:
 def test_classes_whose_rows_cannot_be_unfamiliar_are_named():
     X = np.random.default_rng(0).random((500, 2))
     with pytest.warns(TrustWarning) as caught:
-        SelectiveClassifier(Given((0.002, 0.01)), target_risk=0.1, novelty=0.005).calibrate(
+        SelectiveClassifier(Given((0.002, 0.01)), target_risk=0.1, min_familiarity=0.005).calibrate(
             X, np.zeros(500, int)
         )
     assert str(caught[0].message) == (
-        "With novelty=0.005 no row can be rejected as unfamiliar whose predicted class is 1.\n"
-        "Hint: a larger novelty, or a model with more validation rows; 199 can be enough."
+        "With min_familiarity=0.005 no row can be rejected as unfamiliar whose predicted class is 1.\n"
+        "Hint: a larger min_familiarity, or a model with more validation rows; 199 can be enough."
     )
 
 
@@ -183,7 +189,7 @@ def test_the_risk_among_kept_rows_holds(unfamiliar_risk):
     for _ in range(repetitions):
         X = rng.random((400, 2))
         risk = np.where(X[:, 1] <= 0.2, unfamiliar_risk, 0.3 * (1 - X[:, 0]))
-        safe = SelectiveClassifier(Given(), target_risk=target, novelty=0.2)
+        safe = SelectiveClassifier(Given(), target_risk=target, min_familiarity=0.2)
         safe.calibrate(X, (rng.random(400) < risk).astype(int))
         # Trust is uniform, and so the risk of what is kept is 0.3 times the mean of 1 - t above the threshold.
         broken += safe.promised_ and 0.15 * (1 - safe.threshold_) > target
