@@ -127,7 +127,7 @@ def audit_arrays() -> Iterator[tuple[str, Any]]:
         with DecisionStore(folder / "s.review.decisions.sqlite", found.review_set) as store:
             for item in found.review_set.flagged:
                 store.record(item.row, action="relabel", label=item.suggested, reviewer="Ada", based_on=0)
-        correct(folder / "t.csv", label="y", review=folder / "s.csv", output=folder / "c.csv")
+        correct(folder / "s.csv", folder / "c.csv")
         flagged = pd.read_csv(folder / "s.csv")
         yield "audit/rows", flagged["row"].to_numpy()
         yield "audit/suggested", flagged["suggested"].to_numpy(dtype=str)

@@ -27,7 +27,7 @@ def audited(folder: Path) -> list[dict[str, Any]]:
         csv.writer(file).writerows([("text", "label"), *zip(questions.text, questions.y, strict=True)])
     command = [
         sys.executable, "-m", "neighboragg", "audit", "questions.csv", "--label", "label",
-        "--budget", str(N_FLAGGED), "--n-random", str(N_RANDOM), "-o", "least-trusted.csv",
+        "--flag", str(N_FLAGGED), "--n-random", str(N_RANDOM), "-o", "least-trusted.csv",
     ]  # fmt: skip
     subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     found = json.loads((folder / "least-trusted.review.json").read_text())

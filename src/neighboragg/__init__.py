@@ -7,6 +7,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from neighboragg._data.open import Table as Table
     from neighboragg._report.report import TrustReport as TrustReport
     from neighboragg._review.app import review as review
     from neighboragg._review.correct import correct as correct
@@ -39,6 +40,7 @@ ROOMS = {
     "MislabelResult": "neighboragg.labels",
     "NeighborAgg": "neighboragg.methods",
     "SelectiveClassifier": "neighboragg.promises",
+    "Table": "neighboragg._data.open",
     "TrustReport": "neighboragg._report.report",
     "TrustedClassifier": "neighboragg.trust",
     "audit": "neighboragg.labels",

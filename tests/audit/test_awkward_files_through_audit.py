@@ -6,8 +6,9 @@ import io
 import numpy as np
 import pytest
 
-from neighboragg import audit, correct
+from neighboragg import Table, audit, correct
 from neighboragg._review.store import DecisionStore
+from neighboragg.labels import Columns
 from neighboragg.labels._review_set import load_review_set
 
 LABELS = ["01", "1.0", 'qu"ote, comma']
@@ -49,13 +50,13 @@ def test_only_decided_cells_change(tmp_path, seed):
     named = "cp1252" if encoding == "cp1252" else None
     table, fixed = tmp_path / "t.csv", tmp_path / "c.csv"
     table.write_bytes(mark + text.encode(encoding))
-    found = audit(table, label="y ", flag=3, encoding=named, exclude=["note é"])
+    found = audit(Table(table, encoding=named), label="y ", flag=3, by=Columns(ignore=["note é"]))
     files = found.write(tmp_path / "s.csv")
     review_set = load_review_set(files.review)
     with DecisionStore(files.decisions, review_set) as store:
         for item in review_set.flagged:
             store.record(item.row, action="relabel", label=item.suggested, reviewer="Ada", based_on=0)
-    done = correct(table, label="y ", review=files.flagged, output=fixed, encoding=named)
+    done = correct(files.flagged, fixed)
     assert done.n_changed == 3
     changed = {item.row: item.suggested for item in review_set.flagged}
     assert 5 in changed

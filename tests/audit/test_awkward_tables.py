@@ -51,11 +51,11 @@ def test_only_decided_labels_change_in_a_csv_file(wine, tmp_path):
     )
     review_set, rows = relabel_all(flagged)
     with pytest.raises(InvalidInputError) as error:
-        run("correct", table, "--label", "y", "--review", flagged, "-o", table)
+        run("correct", flagged, "-o", table)
     assert str(error.value) == f"The output {table} would replace the table.\nHint: choose another with -o."
     assert review_set.classes == ("01", "1.0", "None")
     assert review_set.n_judged == 177
-    run("correct", table, "--label", "y", "--review", flagged, "-o", fixed)
+    run("correct", flagged, "-o", fixed)
     before, after = table.read_text().splitlines(), fixed.read_text().splitlines()
     assert [i - 1 for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new] == rows
     for i in rows:
@@ -74,14 +74,14 @@ def test_a_parquet_file_keeps_its_index_and_types(wine, tmp_path):
     frame.to_parquet(table)
     run("audit", table, "--label", "kind", "-o", flagged, "--flag", 5)
     _, rows = relabel_all(flagged)
-    run("correct", table, "--label", "kind", "--review", flagged, "-o", fixed)
+    run("correct", flagged, "-o", fixed)
     after = pd.read_parquet(fixed)
     pd.testing.assert_frame_equal(after.drop(columns="kind"), frame.drop(columns="kind"))
     assert after["kind"].dtype == frame["kind"].dtype
     changed = after["kind"].astype(str).to_numpy() != frame["kind"].astype(str).to_numpy()
     assert np.flatnonzero(changed).tolist() == rows
     with pytest.raises(InvalidInputError) as error:
-        run("correct", table, "--label", "kind", "--review", flagged, "-o", tmp_path / "c.tsv")
+        run("correct", flagged, "-o", tmp_path / "c.tsv")
     assert str(error.value) == (
         f"The output {tmp_path}/c.tsv must have the format of the table {table}, of which it is a copy.\n"
         f"Hint: -o {tmp_path}/c.parquet"
@@ -179,7 +179,7 @@ def test_a_second_audit_does_not_orphan_decisions(wine, tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     # The same audit again finds the same rows, and changes nothing.
     run("audit", table, "--label", "y", "-o", flagged, "--flag", 5, "--overwrite")
-    run("correct", table, "--label", "y", "--review", flagged, "-o", tmp_path / "c.csv")
+    run("correct", flagged, "-o", tmp_path / "c.csv")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_second_audit_does_not_orphan_decisions(wine, tmp_path):
         ("suspicious.csv", b"a,y\n1,u\n2,v\n", ["-o", "{table}"],
          "The output {table} would replace the table.\nHint: choose another with -o."),
         ("t.csv", b"a,y\n1,u\n2,v\n", ["-o", "{folder}/z.png"],
-         "The output {folder}/z.png must end in .csv; plots and the review set go beside it."),
+         "The output {folder}/z.png must end in .csv; the plot and the review set go next to it."),
         ("t.csv", b"a,y\n1,u\n2,v\n", ["--text", "y"], "The column of texts is the label column 'y' itself."),
         ("t.csv", b"", [], "{table} is empty."),
         ("t.csv", b"a,y\n1,u\n2,v,w,x\n", [],
@@ -227,7 +227,7 @@ def test_rows_are_numbered_as_in_the_file_and_folders_are_made(wine, tmp_path):
     options = ["--sample", 120, "--flag", 3]
     output = run("audit", tmp_path / "t.csv", "--label", "y", "-o", flagged, *options)
     said = [line.split(":")[0].strip() for line in output.splitlines() if line.startswith("  line ")]
-    assert said == pd.read_csv(flagged)["place"].tolist()
+    assert said == pd.read_csv(flagged)["where"].tolist()
 
 
 @pytest.mark.full
@@ -240,20 +240,6 @@ def test_texts_are_judged_with_other_columns(wine, tmp_path):
     assert noisy.mask[pd.read_csv(tmp_path / "s.csv")["row"]].mean() > 0.7
 
 
-def test_missing_pictures_are_counted(tmp_path):
-    (tmp_path / "a.png").write_bytes(b"")
-    table = pd.DataFrame({"picture": ["a.png", "b.png"] * 10, "y": ["u", "v"] * 10})
-    table.to_csv(tmp_path / "t.csv", index=False)
-    np.save(tmp_path / "e.npy", np.random.default_rng(0).normal(size=(20, 2)))
-    options = ["--image", "picture", "--embeddings", tmp_path / "e.npy"]
-    with pytest.raises(InvalidInputError) as error:
-        run("audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv", *options)
-    assert str(error.value) == (
-        f"10 of 20 pictures of column 'picture' are not below {tmp_path}.\n"
-        "Hint: paths are relative to the folder of the table."
-    )
-
-
 @pytest.mark.full
 def test_nothing_decided_yet(wine, tmp_path):
     X, noisy = wine
@@ -261,5 +247,5 @@ def test_nothing_decided_yet(wine, tmp_path):
     X.assign(y=noisy.y).to_csv(table, index=False)
     run("audit", table, "--label", "y", "-o", flagged, "--flag", 5)
     with pytest.raises(InvalidInputError) as error:
-        run("correct", table, "--label", "y", "--review", flagged)
+        run("correct", flagged)
     assert str(error.value) == f"Nothing has been decided yet.\nHint: neighboragg review {flagged}"

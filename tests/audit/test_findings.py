@@ -6,6 +6,7 @@ import pytest
 
 from neighboragg import audit
 from neighboragg.exceptions import TrustWarning
+from neighboragg.labels import Embeddings
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def test_a_row_unlike_all_others(found, frame):
 
 
 def test_a_vector_unlike_all_others(frame):
-    found = audit(frame, label="y", embeddings=frame[["a", "b", "c"]].to_numpy())
+    found = audit(frame, label="y", by=Embeddings(frame[["a", "b", "c"]].to_numpy()))
     assert rows_of(found, "unlike all others") == [(9,)]
     assert found.counts() == {
         "wrong label": found.result.n_flagged, "conflicting copies": 2, "unlike all others": 1,
@@ -63,7 +64,7 @@ def test_a_vector_unlike_all_others(frame):
 
 def test_findings_as_a_table(found):
     table = found.findings_frame()
-    assert list(table.columns) == ["kind", "group", "row", "place", "label", "reason"]
+    assert list(table.columns) == ["kind", "group", "row", "where", "label", "reason"]
     assert table["row"].tolist()[:2] == [0, 150]
     assert table["group"].nunique() == len(found.findings)
 
@@ -84,7 +85,7 @@ def test_tables_in_which_most_rows_are_alike_have_no_copies():
     frame = pd.DataFrame({"a": (y == "u") ^ (rng.random(200) < 0.1), "b": rng.integers(0, 3, 200), "y": y})
     found = audit(frame, label="y")
     assert rows_of(found, "conflicting copies") == []
-    assert "Most rows hold the same as another, so that copies tell nothing." in found.notes
+    assert "Most rows are copies of another, so copies are not reported." in found.notes
 
 
 def test_what_says_nothing_flags_nothing():

@@ -9,6 +9,7 @@ from neighboragg import audit, correct
 from neighboragg._cli.app import app
 from neighboragg._review.store import DecisionStore
 from neighboragg.exceptions import InvalidInputError
+from neighboragg.labels import Columns
 from neighboragg.labels._review_set import load_review_set
 
 READ = {
@@ -53,7 +54,7 @@ def reviewed(request, frame, tmp_path_factory):
     folder = tmp_path_factory.mktemp("audit")
     table = folder / f"t{request.param}"
     write(frame, table)
-    audit(table, label="y", exclude=["id"], flag=3, n_random=10).write(folder / "s.csv")
+    audit(table, label="y", by=Columns(ignore=["id"]), flag=3, n_random=10).write(folder / "s.csv")
     review_set = load_review_set(folder / "s.review.json")
     assert sorted(item.row for item in review_set.flagged) == [4, 11, 50]
     with DecisionStore(folder / "s.review.decisions.sqlite", review_set) as store:
@@ -70,9 +71,7 @@ def corrected(reviewed, tmp_path):
 
     def run(frame):
         write(frame, tmp_path / f"now{suffix}")
-        done = correct(
-            tmp_path / f"now{suffix}", label="y", review=folder / "s.csv", output=tmp_path / f"c{suffix}"
-        )
+        done = correct(folder / "s.csv", tmp_path / f"c{suffix}", source=tmp_path / f"now{suffix}")
         assert (done.n_changed, done.n_dropped) == (2, 1)
         found = READ[suffix](tmp_path / f"c{suffix}")
         return list(zip(found["id"].astype(int), found["y"], strict=True))
@@ -136,68 +135,73 @@ def test_a_decided_row_that_is_not_as_it_was_is_refused(reviewed, corrected, fra
 def test_copies_are_told_apart_by_nothing_and_need_not_be(frame, tmp_path):
     table = tmp_path / "t.csv"
     write(frame, table)
-    found = audit(table, label="y", exclude=["id"], flag=60, n_random=0)
+    found = audit(table, label="y", by=Columns(ignore=["id"]), flag=60, n_random=0)
     found.write(tmp_path / "s.csv")
     with DecisionStore(tmp_path / "s.review.decisions.sqlite", found.review_set) as store:
         store.record(59, action="relabel", label="u", reviewer="Ada", based_on=0)
     write(frame[::-1], table)
-    correct(table, label="y", review=tmp_path / "s.csv", output=tmp_path / "c.csv")
+    correct(tmp_path / "s.csv", tmp_path / "c.csv")
     after = pd.read_csv(tmp_path / "c.csv")
     assert after["y"][after["id"] == 58].tolist() == ["u", "v"]
     assert (after["y"][2:].to_numpy() == frame["y"][::-1][2:].to_numpy()).all()
 
 
-def test_another_label_column_is_refused(frame, tmp_path):
-    table = tmp_path / "t.csv"
-    write(frame.assign(z=frame["y"].map({"u": "p", "v": "q"})), table)
-    found = audit(table, label="y", columns=["a"], flag=3)
-    found.write(tmp_path / "s.csv")
-    with DecisionStore(tmp_path / "s.review.decisions.sqlite", found.review_set) as store:
-        store.record(4, action="relabel", label="u", reviewer="Ada", based_on=0)
-    with pytest.raises(InvalidInputError) as error:
-        correct(table, label="z", review=tmp_path / "s.csv", output=tmp_path / "c.csv")
-    assert str(error.value) == (
-        f"line 6 of {table} is labeled 'q' in the column 'z', but 'v' was reviewed.\n"
-        "Hint: name the label column that was audited."
-    )
-
-
 def test_what_was_audited_as_a_data_frame_has_no_rows_to_find(frame, tmp_path):
-    found = audit(frame, label="y", exclude=["id"], flag=3)
+    found = audit(frame, label="y", by=Columns(ignore=["id"]), flag=3)
     found.write(tmp_path / "s.csv")
     with DecisionStore(tmp_path / "s.review.decisions.sqlite", found.review_set) as store:
         store.record(4, action="relabel", label="u", reviewer="Ada", based_on=0)
-    write(frame, tmp_path / "t.csv")
     with pytest.raises(InvalidInputError) as error:
-        correct(tmp_path / "t.csv", label="y", review=tmp_path / "s.csv", output=tmp_path / "c.csv")
+        correct(tmp_path / "s.csv", tmp_path / "c.csv")
     assert str(error.value) == (
-        f"{tmp_path / 's.review.json'} does not say by what its rows are found in a file, as a data frame was audited."
+        f"{tmp_path / 's.review.json'} does not name a file to correct, as a data frame was audited."
         "\nHint: audit the file itself, or apply the decisions to the frame with "
         "neighboragg._review.export.corrected_labels."
     )
+
+
+def test_a_table_that_has_moved_is_named_or_found_next_to_the_audit(frame, tmp_path):
+    (tmp_path / "old").mkdir()
+    write(frame, tmp_path / "old" / "t.csv")
+    found = audit(tmp_path / "old" / "t.csv", label="y", by=Columns(ignore=["id"]), flag=3)
+    found.write(tmp_path / "old" / "s.csv")
+    with DecisionStore(tmp_path / "old" / "s.review.decisions.sqlite", found.review_set) as store:
+        store.record(4, action="relabel", label="u", reviewer="Ada", based_on=0)
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert correct(tmp_path / "new" / "s.csv", tmp_path / "c.csv").n_changed == 1
+    (tmp_path / "new" / "t.csv").rename(tmp_path / "elsewhere.csv")
+    with pytest.raises(InvalidInputError) as error:
+        correct(tmp_path / "new" / "s.csv", tmp_path / "d.csv")
+    assert str(error.value) == (
+        f"There is no {tmp_path / 'old' / 't.csv'}, which was audited.\n"
+        "Hint: name its new place with --source, or source= in Python."
+    )
+    done = correct(tmp_path / "new" / "s.csv", tmp_path / "d.csv", source=tmp_path / "elsewhere.csv")
+    assert (done.n_changed, done.source_changed) == (1, False)
+    assert (tmp_path / "c.csv").read_bytes() == (tmp_path / "d.csv").read_bytes()
 
 
 def test_decisions_about_other_rows_are_not_taken_over(frame, tmp_path):
     """A second audit of the table sorted again: the same places, labels and suggestions, but other rows."""
     table, flagged = tmp_path / "t.csv", tmp_path / "s.csv"
     write(frame, table)
-    found = audit(table, label="y", exclude=["id"], flag=3, n_random=0)
+    found = audit(table, label="y", by=Columns(ignore=["id"]), flag=3, n_random=0)
     found.write(flagged)
     DecisionStore(flagged.with_suffix(".review.decisions.sqlite"), found.review_set).close()
     again = frame.assign(id=frame["id"][::-1].to_numpy())
     write(again, table)
     with pytest.raises(InvalidInputError, match="holds decisions about an earlier audit"):
-        audit(table, label="y", exclude=["id"], flag=3, n_random=0).write(flagged, overwrite=True)
+        audit(table, label="y", by=Columns(ignore=["id"]), flag=3, n_random=0).write(flagged, overwrite=True)
 
 
 def test_the_command_says_that_the_table_has_changed(frame, tmp_path):
     table = tmp_path / "t.csv"
     write(frame, table)
-    found = audit(table, label="y", exclude=["id"], flag=3)
+    found = audit(table, label="y", by=Columns(ignore=["id"]), flag=3)
     found.write(tmp_path / "s.csv")
     with DecisionStore(tmp_path / "s.review.decisions.sqlite", found.review_set) as store:
         store.record(4, action="relabel", label="u", reviewer="Ada", based_on=0)
-    command = ["correct", str(table), "--label", "y", "--review", str(tmp_path / "s.csv"), "-o"]
+    command = ["correct", str(tmp_path / "s.csv"), "-o"]
     told = []
     for name in ("same.csv", "moved.csv"):
         done = CliRunner().invoke(app, [*command, str(tmp_path / name)], env={"COLUMNS": "300"})

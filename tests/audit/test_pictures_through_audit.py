@@ -16,6 +16,7 @@ from neighboragg._cli.app import app
 from neighboragg._review.store import DecisionStore
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features._vector_cache import VectorCache
+from neighboragg.labels import Images
 from neighboragg.labels._review_set import load_review_set
 
 N = 240
@@ -70,21 +71,21 @@ def test_a_folder_from_audit_to_corrected(digits, tmp_path):
     before = sorted(path.relative_to(root) for path in root.rglob("*.png"))
     flagged, fixed = tmp_path / "s.csv", tmp_path / "c.csv"
     output = run("audit", root, "-o", flagged)
-    assert "240 labels of digits, judged by a small fixed descriptor of the pictures" in output
+    assert "240 labels of digits, judged by a small fixed descriptor of the images" in output
     assert "It is weak" in output
-    assert f"neighboragg review {flagged} --images {root}" in output
+    assert f"neighboragg review {flagged}\n" in output
     found = pd.read_csv(flagged)
     rows = numbers_of(found["image"])
     assert wrong[rows].mean() > 0.8
     assert wrong[rows].sum() > 0.8 * wrong.sum()
-    assert found["place"].tolist() == found["image"].tolist()
+    assert found["where"].tolist() == found["image"].tolist()
 
     review_set = relabel_all(flagged.with_suffix(".review.json"))
     assert {item.kind for item in review_set.items} == {"image"}
     assert all((root / item.content["image"]).is_file() for item in review_set.items)
     assert all(item.title == item.content["image"] for item in review_set.items)
 
-    assert f"{len(found)} labels changed" in run("correct", root, "--review", flagged, "-o", fixed)
+    assert f"{len(found)} labels changed" in run("correct", flagged, "-o", fixed)
     after = pd.read_csv(fixed)
     assert len(after) == N
     assert (after["folder"] == after["image"].str.partition("/")[0]).all()
@@ -104,7 +105,7 @@ def test_a_folder_that_changed(digits, tmp_path):
     decided = {item.content["image"]: item.suggested for item in review_set.flagged}
     folder = sorted(root.iterdir())[0]
     Image.new("L", (8, 8)).save(folder / "!first.png")
-    output = run("correct", root, "--review", flagged, "-o", fixed)
+    output = run("correct", flagged, "-o", fixed)
     assert output.startswith(
         f"{root} has changed since the audit; decided rows were found by their contents.\n"
     )
@@ -112,7 +113,7 @@ def test_a_folder_that_changed(digits, tmp_path):
     moved = after[after["label"] != after["folder"]]
     assert dict(zip(moved["image"], moved["label"], strict=True)) == decided
     (root / next(iter(decided))).unlink()
-    said = message_of(run, "correct", root, "--review", flagged, "-o", tmp_path / "d.csv")
+    said = message_of(run, "correct", flagged, "-o", tmp_path / "d.csv")
     assert said.startswith(f"{next(iter(decided))} of the audit, labeled ")
     assert f"is not in {root} any more" in said
     assert not (tmp_path / "d.csv").exists()
@@ -127,13 +128,13 @@ def test_excluded_pictures_are_left_out_of_the_list(digits, tmp_path):
     review_set = found.review_set
     with DecisionStore(flagged.with_suffix(".review.decisions.sqlite"), review_set) as store:
         store.record(review_set.flagged[0].row, action="exclude", reviewer="Ada", based_on=0)
-    done = correct(root, review=flagged, output=tmp_path / "c.csv")
+    done = correct(flagged, tmp_path / "c.csv")
     assert (done.n_changed, done.n_dropped) == (0, 1)
     listed = set(pd.read_csv(tmp_path / "c.csv")["image"])
     assert review_set.flagged[0].content["image"] not in listed
     assert len(listed) == N - 1
-    assert message_of(correct, root, review=flagged, output=tmp_path / "c.parquet") == (
-        f"The output {tmp_path / 'c.parquet'} for a folder of pictures must end in .csv."
+    assert message_of(correct, flagged, tmp_path / "c.parquet") == (
+        f"The output {tmp_path / 'c.parquet'} for a folder of images must end in .csv."
     )
 
 
@@ -165,12 +166,12 @@ def test_pictures_are_moved_when_asked(digits, tmp_path):
     before = files_in(root)
     flagged, (first, second) = decided(root, tmp_path, first="one", second="a new class")
     first_name, second_name = first.partition("/")[2], second.partition("/")[2]
-    output = run("correct", root, "--review", flagged, "-o", tmp_path / "c.csv", "--move")
-    assert output.startswith("2 labels changed, 2 pictures moved: ")
+    output = run("correct", flagged, "-o", tmp_path / "c.csv", "--move")
+    assert output.startswith("2 labels changed, 2 images moved: ")
     expected = before | {f"one/{first_name}": before[first], f"a new class/{second_name}": before[second]}
     assert files_in(root) == {path: raw for path, raw in expected.items() if path not in (first, second)}
     # Not twice.
-    said = message_of(run, "correct", root, "--review", flagged, "-o", tmp_path / "d.csv", "--move")
+    said = message_of(run, "correct", flagged, "-o", tmp_path / "d.csv", "--move")
     assert f"is not in {root} any more" in said
 
 
@@ -180,10 +181,10 @@ def test_no_label_leads_out_of_the_folder(digits, tmp_path, label):
     root, *_ = digits
     before = files_in(tmp_path)
     flagged, (_, second) = decided(root, tmp_path, first="one", second=label)
-    said = message_of(correct, root, review=flagged, output=tmp_path / "c.csv", move=True)
+    said = message_of(correct, flagged, tmp_path / "c.csv", move=True)
     assert said == (
         f"The label {label!r} of {second} cannot be the name of a folder, so nothing was moved.\n"
-        "Hint: relabel it in the review, or move the pictures by the list."
+        "Hint: relabel it in the review, or move the images by the list."
     )
     flagged.with_suffix(".png").unlink()
     assert files_in(tmp_path) == before
@@ -200,9 +201,9 @@ def test_no_picture_replaces_another(digits, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "pathlib.Path.exists", lambda path, real=Path.exists: real(path) or path == in_the_way
     )
-    said = message_of(correct, root, review=flagged, output=tmp_path / "c.csv", move=True)
+    said = message_of(correct, flagged, tmp_path / "c.csv", move=True)
     assert said.startswith(
-        f"{root / first} cannot move to {in_the_way}, where there is or would be another picture;"
+        f"{root / first} cannot move to {in_the_way}, where there is or would be another image;"
     )
     monkeypatch.undo()
     assert files_in(root) == before
@@ -215,16 +216,18 @@ def test_no_picture_replaces_another(digits, tmp_path, monkeypatch):
         return real(path, target)
 
     monkeypatch.setattr("pathlib.Path.rename", rename)
-    said = message_of(correct, root, review=flagged, output=tmp_path / "c.csv", move=True)
-    assert said.endswith("Permission denied. All pictures are where they were.")
+    said = message_of(correct, flagged, tmp_path / "c.csv", move=True)
+    assert said.endswith("Permission denied. All images are where they were.")
     assert files_in(root) == before
 
 
 def test_a_table_is_not_moved(tmp_path):
-    (tmp_path / "t.csv").write_text("a,y\n1,u\n")
-    assert message_of(correct, tmp_path / "t.csv", label="y", move=True) == (
-        f"{tmp_path / 't.csv'} is a table; only pictures in a folder for each class are moved.\n"
-        "Hint: leave out --move."
+    frame = pd.DataFrame({"a": np.arange(40) % 7 + 10 * (np.arange(40) % 2), "y": ["u", "v"] * 20})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    audit(tmp_path / "t.csv", "y", flag=2).write(tmp_path / "s.csv")
+    said = message_of(correct, tmp_path / "s.csv", move=True)
+    assert said.endswith(
+        "t.csv is a table; only images in a folder for each class are moved.\nHint: leave out --move."
     )
 
 
@@ -247,8 +250,7 @@ def test_a_column_of_paths(table_of_digits, tmp_path, suffix):
     frame, wrong = table_of_digits
     table, flagged = tmp_path / f"t.{suffix}", tmp_path / "out" / "s.csv"
     frame.to_csv(table, index=False) if suffix == "csv" else frame.to_parquet(table)
-    output = run("audit", table, "--label", "y", "--image", "picture", "-o", flagged)
-    assert f"--images {tmp_path}" in output
+    run("audit", table, "--label", "y", "--image", "picture", "-o", flagged)
     found = pd.read_csv(flagged)
     assert wrong[found["row"]].mean() > 0.8
     assert (
@@ -256,7 +258,7 @@ def test_a_column_of_paths(table_of_digits, tmp_path, suffix):
     )
 
 
-def test_unreadable_pictures_stop_the_audit_or_are_named(table_of_digits, tmp_path):
+def test_unreadable_images_are_findings(table_of_digits, tmp_path):
     frame, _ = table_of_digits
     (tmp_path / "digits" / "broken.png").write_text("no picture")
     frame.loc[3, "picture"] = "digits/broken.png"
@@ -267,21 +269,20 @@ def test_unreadable_pictures_stop_the_audit_or_are_named(table_of_digits, tmp_pa
     frame.loc[15, ["picture", "y"]] = ["not/looked at.png", None]
     table = tmp_path / "t.csv"
     frame.to_csv(table, index=False)
-    problems = (
-        "  line 5 (digits/broken.png): not a picture that Pillow can read\n"
-        "  line 9 (digits/missing.png): there is no such file\n"
-        "  line 11 (nan): there is no path\n"
-        "  line 13 (../secret.png): the path must lead below the folder of the table, with forward slashes\n"
-        "  line 15 (digits/page.html): its name does not end in one of .avif, .bmp, .gif, .jpeg, .jpg, .png, .webp"
-    )
+    problems = {
+        "line 5": "not an image that Pillow can read (digits/broken.png)",
+        "line 9": "there is no such file (digits/missing.png)",
+        "line 11": "there is no path (nan)",
+        "line 13": "the path must lead below the folder of the table, with forward slashes (../secret.png)",
+        "line 15": "its name does not end in one of .avif, .bmp, .gif, .jpeg, .jpg, .png, .webp (digits/page.html)",
+    }
     options = ["--label", "y", "--image", "picture", "-o", tmp_path / "s.csv", "--flag", 5]
-    assert message_of(run, "audit", table, *options) == (
-        f"5 of 239 pictures cannot be read or shown:\n{problems}\n"
-        "Hint: repair or remove them, or go on without them: --skip-unreadable."
-    )
-    output = run("audit", table, *options, "--skip-unreadable")
-    assert f"5 of 239 pictures cannot be read or shown and are left out:\n{problems}\n" in output
+    output = run("audit", table, *options)
+    assert "5  images that cannot be read or shown, and are not judged\n" in output
     assert output.startswith("234 labels of t.csv")
+    found = pd.read_csv(tmp_path / "s.findings.csv")
+    found = found[found["kind"] == "unreadable image"]
+    assert dict(zip(found["where"], found["reason"], strict=True)) == problems
     review_set = load_review_set(tmp_path / "s.review.json")
     assert (review_set.n_rows, review_set.n_judged) == (240, 234)
     for item in review_set.items:  # rows are still those of the file
@@ -289,21 +290,27 @@ def test_unreadable_pictures_stop_the_audit_or_are_named(table_of_digits, tmp_pa
 
 
 @pytest.mark.full
-def test_pictures_of_a_folder_that_cannot_be_shown_can_be_left_out(digits):
+def test_images_of_a_folder_that_cannot_be_shown_are_findings(digits):
     root, *_ = digits
     Image.new("L", (8, 8)).save(root / "one" / "scan.tiff")
     (root / "two" / "cut.png").write_bytes(b"")
-    problems = (
-        "  one/scan.tiff: its name does not end in one of .avif, .bmp, .gif, .jpeg, .jpg, .png, .webp\n"
-        "  two/cut.png: not a picture that Pillow can read"
-    )
-    assert message_of(audit, root) == (
-        f"2 of 242 pictures cannot be read or shown:\n{problems}\n"
-        "Hint: repair or remove them, or go on without them: --skip-unreadable."
-    )
-    found = audit(root, flag=3, skip_unreadable=True)
-    assert found.notes == (f"2 of 242 pictures cannot be read or shown and are left out:\n{problems}",)
+    found = audit(root, flag=3)
+    table = found.findings_frame()
+    table = table[table["kind"] == "unreadable image"]
+    assert table["where"].tolist() == ["one/scan.tiff", "two/cut.png"]
+    assert table["label"].tolist() == ["one", "two"]
+    assert found.counts()["unreadable image"] == 2
     assert len(found.result) == N
+
+
+@pytest.mark.full
+def test_images_outside_the_sample_are_scored_too(digits, tmp_path):
+    root, wrong, _ = digits
+    (root / "two" / "cut.png").write_bytes(b"")
+    found = audit(root, sample=100, flag=10)
+    assert len(found.result) == N
+    assert wrong[numbers_of(found.to_frame()["image"])].mean() > 0.6
+    assert [finding.rows for finding in found.findings if finding.kind == "unreadable image"]
 
 
 @pytest.mark.full
@@ -314,10 +321,11 @@ def test_a_second_audit_opens_no_picture(digits, tmp_path, monkeypatch):
     monkeypatch.setattr("PIL.Image.open", lambda *args, **kwargs: 1 / 0)
     second = audit(root, flag=5)
     np.testing.assert_array_equal(second.result.scores, first.result.scores)
-    assert "None of the 240 pictures can be read" in message_of(audit, root, cache=tmp_path / "another")
     VectorCache().clear()
-    assert "can be read" in message_of(run, "audit", root, "-o", tmp_path / "s.csv", "--no-cache")
-    assert len(VectorCache()) == 0
+    said = message_of(audit, root)
+    assert said.startswith(
+        f"240 images of {root} cannot be read or shown, so no labels are left to compare:\n"
+    )
 
 
 ENCODER = """
@@ -349,7 +357,7 @@ def encoder_here(tmp_path, monkeypatch):
 def test_pictures_by_an_encoder_of_ones_own(digits, tmp_path, encoder_here):
     _, wrong, _ = digits
     output = run("audit", "digits", "--encoder", f"{encoder_here}:pixels", "-o", "s.csv")
-    assert "judged by vectors of the pictures from the encoder letters_and_pixels:pixels." in output
+    assert "judged by vectors of the images from the encoder letters_and_pixels:pixels." in output
     assert wrong[numbers_of(pd.read_csv("s.csv")["image"])].mean() > 0.8
     assert "weak" not in output
 
@@ -377,47 +385,51 @@ def test_texts_by_an_encoder_of_ones_own(tmp_path, encoder_here):
     assert said.startswith("There is no module 'no_such' for the encoder 'no_such:flat'.")
 
 
+def test_a_table_needs_its_label_column():
+    assert message_of(audit, pd.DataFrame({"a": [1, 2]})) == (
+        "A table needs the name of its label column.\nHint: --label name, or label= in Python."
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "A table needs the name of its label column.\nHint: --label name, or label= in Python."),
         (
-            {"label": "y", "encoder": "m:f"},
-            "An encoder needs the column to encode. Got no column.\n"
-            "Hint: --text column for texts, --image column for paths of pictures.",
+            ["--encoder", "m:f"],
+            "Images need the name of the column that holds their paths.\n"
+            "Hint: --image column, or Images(column) in Python.",
         ),
         (
-            {"label": "y", "encoder": "m:f", "text": "a", "image": "b"},
-            "An encoder needs the column to encode. Got both a column of texts and one of pictures.\n"
-            "Hint: --text column for texts, --image column for paths of pictures.",
+            ["--text", "a", "--image", "b", "--encoder", "m:f"],
+            "Labels are judged by one thing. Got --text and --image and --encoder.\nHint: pass one.",
         ),
         (
-            {"label": "y", "text": "a", "image": "b"},
-            "Labels are judged by texts or by pictures. Got both a column of texts and one of pictures.\n"
-            "Hint: pass one of --text and --image; or embeddings, and --image to see the pictures.",
+            ["--encoder", "m:f", "--embeddings", "e.npy"],
+            "Labels are judged by one thing. Got --embeddings and --encoder.\nHint: pass one.",
         ),
         (
-            {"label": "y", "text": "a", "encoder": "m:f", "embeddings": np.ones((20, 2))},
-            "Labels are judged by embeddings, so that there is nothing for the encoder to do.\nHint: pass either.",
-        ),
-        (
-            {"label": "y", "image": "b", "columns": ["a"]},
-            "Labels are judged by pictures alone, so columns, exclude and keep have nothing to choose from.\n"
-            "Hint: pass either.",
+            ["--image", "b", "--ignore", "a"],
+            "With --image, there are no columns to choose from.\nHint: leave out --columns, --use and --ignore.",
         ),
     ],
 )
-def test_choices_that_do_not_go_together(options, message):
+def test_choices_that_do_not_go_together(tmp_path, options, message):
     frame = pd.DataFrame({"a": ["u v", "w x"] * 10, "b": ["p.png"] * 20, "y": [0, 1] * 10})
-    assert message_of(audit, frame, **options) == message
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    command = ["audit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "s.csv"]
+    assert message_of(run, *command, *options) == message
 
 
 def test_a_folder_has_no_columns_and_keeps_outputs_away(digits, tmp_path):
     root, *_ = digits
-    assert message_of(audit, root, image="image") == (
-        f"{root} is a folder of pictures, which has no columns to choose from.\nHint: leave out --image and --text."
+    assert message_of(audit, root, by=Images("image")) == (
+        f"{root} is a folder of images, which has no columns to choose from.\nHint: leave out the column."
+    )
+    assert message_of(audit, root, "y") == (
+        f"{root} is a folder of images, labeled by the folders in it. It has no column 'y'.\n"
+        "Hint: leave out the label column, or name a file."
     )
     output = root / "one" / "s.csv"
     assert message_of(run, "audit", root, "-o", output) == (
-        f"The output {output} would lie among the pictures of {root}.\nHint: choose another with -o."
+        f"The output {output} would lie among the images of {root}.\nHint: choose another with -o."
     )

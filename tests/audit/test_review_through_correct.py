@@ -6,6 +6,7 @@ from sklearn.datasets import load_wine
 
 from neighboragg import audit, correct
 from neighboragg._review.store import DecisionStore
+from neighboragg.labels import Text
 from neighboragg.labels._review_set import load_review_set
 
 
@@ -33,7 +34,7 @@ def test_new_classes_and_exclusions_reach_the_table(tmp_path, suffix):
         store.record(second.row, action="exclude", reviewer="Ada", based_on=0)
         store.record(third.row, action="keep", reviewer="Ada", based_on=0)
     output = tmp_path / f"corrected{suffix}"
-    done = correct(table, label="target", review=flagged, output=output)
+    done = correct(flagged, output)
     assert (done.n_changed, done.n_dropped) == (1, 1)
     expected = frame.copy()
     expected.loc[first.row, "target"] = "Nebbiolo"
@@ -60,7 +61,7 @@ def test_rows_are_called_by_their_lines_and_texts_keep_their_other_columns(tmp_p
     ]
     table = tmp_path / "pets.csv"
     table.write_text("\n".join(["message,weekday,kind", *lines]) + "\n")
-    found = audit(table, label="kind", text="message", flag=2)
+    found = audit(table, label="kind", by=Text("message"), flag=2)
     for item in found.review_set.items:
         assert item.title == f"line {item.row + 2}"
         assert item.content == {"text": f"{texts[item.row]} {item.row}"}

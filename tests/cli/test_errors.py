@@ -25,17 +25,14 @@ def stopped(monkeypatch, *arguments):
     return stop.value.code
 
 
-@pytest.mark.parametrize("command", ["audit", "correct"])
-def test_a_file_that_is_not_there(monkeypatch, tmp_path, command):
-    (tmp_path / "suspicious.review.json").touch()
-    (tmp_path / "suspicious.review.decisions.sqlite").touch()
-    options = [
-        "-o",
-        tmp_path / "out.csv",
-        *(["--review", tmp_path / "suspicious.csv"] * (command == "correct")),
-    ]
-    said = stopped(monkeypatch, command, tmp_path / "no.csv", "--label", "y", *options)
+def test_a_file_that_is_not_there(monkeypatch, tmp_path):
+    said = stopped(monkeypatch, "audit", tmp_path / "no.csv", "--label", "y", "-o", tmp_path / "out.csv")
     assert said == f"Error: There is no file {tmp_path}/no.csv."
+    said = stopped(monkeypatch, "correct", tmp_path / "no.csv")
+    assert said == (
+        f"Error: There is no review set {tmp_path}/no.review.json.\n"
+        f"Hint: neighboragg audit table.csv --label y -o {tmp_path}/no.csv"
+    )
 
 
 def test_a_full_disk(monkeypatch, table, tmp_path):
@@ -69,8 +66,8 @@ def test_an_interrupt_ends_with_one_line(monkeypatch, table, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
-@pytest.mark.parametrize("share", ["0", "1.0", "-0.1", "nan", "some"])
+@pytest.mark.parametrize("share", ["0", "1.0", "-0.1", "nan", "some", "fdr:0", "fdr:x", "fpr:0.1"])
 def test_a_share_that_is_none_stops_before_the_work(monkeypatch, table, share):
     monkeypatch.setattr("neighboragg.labels._audit.find_mislabeled", None)
     said = stopped(monkeypatch, "audit", table, "--label", "y", "--flag", share)
-    assert said.startswith("Error: --flag must be 'estimated', a number of rows such as 100, or a share")
+    assert said.startswith("Error: --flag must be 'estimated', a number of rows such as 100, a share")

@@ -79,7 +79,7 @@ def test_identifiers_are_ignored_with_a_word(y, rng, name, values, reason):
     frame = pd.DataFrame({name: values, "x": rng.normal(size=N)})
     role = column_roles(frame, y)[0]
     assert (role.use, role.reason) == ("ignored", reason)
-    assert column_roles(frame, y, keep=[name])[0].used
+    assert column_roles(frame, y, use=[name])[0].used
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_column_that_gives_the_label_away_is_suspicious(wine, leak):
     found = {role.name: role for role in column_roles(X.assign(leak=leak(labels)), labels) if not role.used}
     assert list(found) == ["leak"]
     assert found["leak"].use == "suspicious"
-    assert column_roles(X.assign(leak=leak(labels)), labels, keep=["leak"])[-1].used
+    assert column_roles(X.assign(leak=leak(labels)), labels, use=["leak"])[-1].used
 
 
 @pytest.mark.full
@@ -136,13 +136,13 @@ def test_two_leaks_do_not_excuse_each_other(wine):
 
 def test_the_reason_is_said(wine):
     X, labels = wine
-    roles = column_roles(X.assign(copy=labels, row=np.arange(len(X))), labels, exclude=["ash"])
+    roles = column_roles(X.assign(copy=labels, row=np.arange(len(X))), labels, ignore=["ash"])
     assert describe_roles(roles) == (
         "  numbers     alcohol, malic_acid, alcalinity_of_ash, magnesium, total_phenols, flavanoids, "
         "nonflavanoid_phenols, proanthocyanins, color_intensity, hue, od280/od315_of_diluted_wines, proline\n"
-        "  ignored     ash (excluded), row (counted up)\n"
+        "  ignored     ash (not chosen), row (counted up)\n"
         "  SUSPICIOUS  copy is another code of the label; left out, as it would vouch for wrong labels too\n"
-        "              (to use it all the same: --keep copy)"
+        "              (to use it all the same: --use copy)"
     )
 
 
@@ -169,12 +169,12 @@ def test_classes_with_one_row_are_no_obstacle(rng, y):
 
 def test_columns_by_name(rng, y):
     frame = pd.DataFrame({"a": rng.normal(size=N), "b": rng.normal(size=N), "id": np.arange(N)})
-    assert uses(frame, y, columns=["b", "id"]) == {"a": "ignored", "b": "number", "id": "number"}
-    assert uses(frame, y, exclude=["b"]) == {"a": "number", "b": "ignored", "id": "ignored"}
+    assert uses(frame, y, only=["b", "id"]) == {"a": "ignored", "b": "number", "id": "number"}
+    assert uses(frame, y, ignore=["b"]) == {"a": "number", "b": "ignored", "id": "ignored"}
     with pytest.raises(InvalidParameterError) as error:
-        column_roles(frame, y, exclude=["z"])
+        column_roles(frame, y, ignore=["z"])
     assert str(error.value) == (
-        "exclude names 'z', which is no column beside the label.\nHint: the columns are 'a', 'b', 'id'."
+        "ignore names 'z', which is not a column other than the label.\nHint: the columns are 'a', 'b', 'id'."
     )
 
 
@@ -183,8 +183,8 @@ def test_nothing_usable_says_why(y):
     with pytest.raises(InvalidInputError) as error:
         check_usable(column_roles(frame, y))
     assert str(error.value) == (
-        "There is no usable column beside the label:\n  id: counted up\n  copy: is another code of the label\n"
-        "Hint: name columns to use all the same (--keep), or judge by embeddings (--embeddings)."
+        "There is no usable column other than the label:\n  id: counted up\n  copy: is another code of the label\n"
+        "Hint: name columns to use all the same (--use), or judge by embeddings (--embeddings)."
     )
 
 
@@ -231,7 +231,7 @@ def test_spellings_of_one_label_are_noted():
     assert label_notes(np.array(["cat", "dog"])) == []
 
 
-@pytest.mark.parametrize("option", ["columns", "exclude", "keep"])
+@pytest.mark.parametrize("option", ["only", "ignore", "use"])
 def test_a_text_is_no_list_of_columns(option):
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, 1.0]})
     with pytest.raises(InvalidParameterError) as caught:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from neighboragg._data.open import read_table
 from neighboragg.exceptions import InvalidInputError
 from sizes import draws
+from tables import Read
 
 NAMES = ["a", "b", "a", "", " c ", "größe", "x y", 'say "hi"', "1"]
 LABELS = ["cat", "dog", "01", "1.0", "None", "a;b", "x,y", 'qu"ote', "two words", " lead"]
@@ -116,7 +116,7 @@ def test_generated_files(tmp_path):
         path.write_bytes(raw)
         named_sep = file.sep if rng.random() < 0.5 else None
         try:
-            table = read_table(path, "label", sep=named_sep, encoding=file.named_encoding)
+            table = Read(path, "label", sep=named_sep, encoding=file.named_encoding)
         except InvalidInputError as error:
             assert file.ragged or named_sep is None, (seed, str(error))
             assert path.read_bytes() == raw
@@ -173,4 +173,4 @@ AWKWARD = {
 def test_awkward_files(tmp_path, before, label, decided, after):
     path = tmp_path / "t.csv"
     path.write_bytes(before)
-    assert read_table(path, label).relabeled(decided) == after
+    assert Read(path, label).relabeled(decided) == after

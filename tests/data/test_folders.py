@@ -2,8 +2,8 @@
 
 import pytest
 
-from neighboragg._data.open import read_table
 from neighboragg.exceptions import InvalidInputError
+from tables import Read
 
 
 @pytest.fixture
@@ -24,40 +24,40 @@ def make_folder(tmp_path):
 
 def test_folders_are_labels_and_rows_are_in_order(make_folder):
     root = make_folder("dog/b.png", "cat/10.JPG", "cat/2.jpeg", "dog/deep/er/a.webp", "hen/x.gif")
-    table = read_table(root)
+    table = Read(root)
     pictures = ["cat/10.JPG", "cat/2.jpeg", "dog/b.png", "dog/deep/er/a.webp", "hen/x.gif"]
     assert table.frame["image"].tolist() == pictures
     assert table.labels.tolist() == ["cat", "cat", "dog", "dog", "hen"]
     assert [table.place_of(i) for i in range(5)] == pictures
     assert table.notes == []
-    assert (table.name, table.label, len(table)) == (str(root), "label", 5)
+    assert (table.source.name, table.label, len(table.source)) == (str(root), "label", 5)
 
 
 def test_rows_are_in_the_order_of_sorted_paths(make_folder):
     places = ["cat/b.png", "cat/a/z.png", "cat-2/a.png", "cat/a.png", "Dog/a.png", "cat/c/a.png"]
-    assert read_table(make_folder(*places)).frame["image"].tolist() == sorted(places)
+    assert Read(make_folder(*places)).frame["image"].tolist() == sorted(places)
 
 
 def test_whatever_is_left_out_is_named(make_folder):
     pictures = ["cat/a.png", "dog/b.png"]
     root = make_folder(*pictures, "dog/about.txt", "c.png", "list.csv", "hen/", ".git/x.png", "cat/.a.png")
-    assert read_table(root).frame["image"].tolist() == pictures
-    assert read_table(root).notes == [
-        "Left out, as no pictures (2): dog/about.txt, list.csv.",
-        "Left out, as pictures in no class folder (1): c.png.",
-        "Class folders without pictures (1): hen.",
+    assert Read(root).frame["image"].tolist() == pictures
+    assert Read(root).notes == [
+        "Left out, not an image (2): dog/about.txt, list.csv.",
+        "Left out, not in the folder of a class (1): c.png.",
+        "Class folders without images (1): hen.",
     ]
 
 
 def test_pictures_that_browsers_do_not_show_are_pictures(make_folder):
-    assert read_table(make_folder("cat/a.png", "dog/b.TIFF")).frame["image"].tolist() == [
+    assert Read(make_folder("cat/a.png", "dog/b.TIFF")).frame["image"].tolist() == [
         "cat/a.png",
         "dog/b.TIFF",
     ]
 
 
 def test_classes_may_be_called_as_the_parts_of_a_split_are(make_folder):
-    assert read_table(make_folder("dev/a.png", "test/b.png")).labels.tolist() == ["dev", "test"]
+    assert Read(make_folder("dev/a.png", "test/b.png")).labels.tolist() == ["dev", "test"]
 
 
 def test_links_to_folders_are_not_followed(make_folder, tmp_path):
@@ -65,12 +65,12 @@ def test_links_to_folders_are_not_followed(make_folder, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "c.png").write_bytes(b"")
     (root / "dog" / "more").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
-    assert read_table(root).frame["image"].tolist() == ["cat/a.png", "dog/b.png"]
+    assert Read(root).frame["image"].tolist() == ["cat/a.png", "dog/b.png"]
 
 
 def test_a_copy_with_other_labels_lists_every_picture(make_folder):
     root = make_folder("cat/a.png", "cat/b, c.png", "dog/d.png", "=x/e.png")
-    table = read_table(root)
+    table = Read(root)
     assert table.frame["image"].tolist() == ["=x/e.png", "cat/a.png", "cat/b, c.png", "dog/d.png"]
     assert table.relabeled({2: "dog"}, [3]).decode() == (
         "image,label,folder\n'=x/e.png,'=x,'=x\ncat/a.png,cat,cat\n\"cat/b, c.png\",dog,cat\n"
@@ -82,8 +82,8 @@ def test_a_copy_with_other_labels_lists_every_picture(make_folder):
     [
         (
             ["a.png", "cat/notes.txt"],
-            "There are no pictures in the folders of {root}.\n"
-            "Hint: pictures are in a folder for each class, {root}/class/picture.png; the formats are .avif, .bmp, "
+            "There are no images in the folders of {root}.\n"
+            "Hint: images are in a folder for each class, {root}/class/image.png; the formats are .avif, .bmp, "
             ".gif, .jpeg, .jpg, .png, .webp.",
         ),
         (
@@ -97,15 +97,5 @@ def test_a_copy_with_other_labels_lists_every_picture(make_folder):
 def test_folders_that_are_refused(make_folder, places, message):
     root = make_folder(*places)
     with pytest.raises(InvalidInputError) as caught:
-        read_table(root)
+        Read(root)
     assert str(caught.value) == message.format(root=root)
-
-
-def test_a_folder_has_no_label_column(make_folder):
-    root = make_folder("cat/a.png")
-    with pytest.raises(InvalidInputError) as caught:
-        read_table(root, "y")
-    assert str(caught.value) == (
-        f"{root} is a folder: of pictures, labeled by the folders in it. It has no column 'y'.\n"
-        "Hint: leave out the label column, or name a file."
-    )

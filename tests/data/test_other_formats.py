@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neighboragg._data.open import read_table
 from neighboragg.exceptions import InvalidInputError
+from tables import Read
 
 COLUMNS = {"size": [1.5, None, 3.0], "count": [1, 2, 3], "color": ["red", None, "blue"], "y": [1, None, 2]}
 
@@ -38,14 +38,14 @@ def test_all_formats_hold_the_same(tmp_path, frame, name):
         frame.to_json(path, orient="records", lines=True)
     else:
         frame.to_csv(path, index=False)
-    table = read_table(path, "y")
+    table = Read(path, "y")
     assert table.labels.tolist() == ["1", "", "2"]
     np.testing.assert_array_equal(table.frame["size"], [1.5, np.nan, 3.0])
     assert table.frame["count"].tolist() == [1, 2, 3]
     assert table.frame["color"].fillna("").tolist() == ["red", "", "blue"]
     again = tmp_path / ("again" + name[1:])
     again.write_bytes(table.relabeled({0: "2"}, [1]))
-    other = read_table(again, "y")
+    other = Read(again, "y")
     assert other.labels.tolist() == ["2", "2"]
     assert other.frame["count"].tolist() == [1, 3]
     assert other.frame["color"].tolist() == ["red", "blue"]
@@ -56,7 +56,7 @@ def test_json_lines_keep_every_other_byte(tmp_path):
     path.write_text(
         '{"y": "a",  "t": {"y": 1}}\r\n\n { "t": "\\u00e9", "y" :1 } \n{"y":"x", "y":"b","z":[1, {"y": 2}]}'
     )
-    table = read_table(path, "y")
+    table = Read(path, "y")
     assert table.labels.tolist() == ["a", "1", "b"]
     assert table.relabeled({0: 'é"', 2: "a"}).decode() == (
         '{"y": "é\\"",  "t": {"y": 1}}\r\n\n { "t": "\\u00e9", "y" :1 } \n{"y":"x", "y":"a","z":[1, {"y": 2}]}'
@@ -82,7 +82,7 @@ def test_parquet_keeps_types_metadata_and_row_groups(tmp_path):
         [pa.array([0, 1, 2, 3], schema.field(0).type), [[1], None, [2, 3], []], kinds], schema=schema
     )
     pq.write_table(before, path, compression="zstd", row_group_size=2)
-    table = read_table(path, "y")
+    table = Read(path, "y")
     assert table.labels.tolist() == ["a", "b", "", "a"]
     (tmp_path / "c.parquet").write_bytes(table.relabeled({0: "b", 3: "new"}))
     after = pq.read_table(tmp_path / "c.parquet")
@@ -96,7 +96,7 @@ def test_parquet_keeps_types_metadata_and_row_groups(tmp_path):
 
 def test_rows_dropped_from_a_file_that_pandas_wrote(tmp_path, frame):
     frame.to_parquet(tmp_path / "t.parquet")
-    (tmp_path / "c.parquet").write_bytes(read_table(tmp_path / "t.parquet", "y").relabeled({}, [1]))
+    (tmp_path / "c.parquet").write_bytes(Read(tmp_path / "t.parquet", "y").relabeled({}, [1]))
     pd.testing.assert_frame_equal(
         pd.read_parquet(tmp_path / "c.parquet").reset_index(drop=True),
         frame.drop(index=1).reset_index(drop=True),
@@ -105,7 +105,7 @@ def test_rows_dropped_from_a_file_that_pandas_wrote(tmp_path, frame):
 
 def test_a_label_that_the_type_cannot_hold(tmp_path, frame):
     frame.to_parquet(tmp_path / "t.parquet")
-    table = read_table(tmp_path / "t.parquet", "y")
+    table = Read(tmp_path / "t.parquet", "y")
     with pytest.raises(InvalidInputError) as error:
         table.relabeled({0: "cat"})
     assert str(error.value) == (
@@ -113,7 +113,7 @@ def test_a_label_that_the_type_cannot_hold(tmp_path, frame):
         "Hint: save the labels as text first."
     )
     (tmp_path / "c.parquet").write_bytes(table.relabeled({0: "7"}))
-    assert read_table(tmp_path / "c.parquet", "y").labels.tolist() == ["7", "", "2"]
+    assert Read(tmp_path / "c.parquet", "y").labels.tolist() == ["7", "", "2"]
 
 
 def test_excel_says_which_sheet_and_keeps_the_others(tmp_path, frame):
@@ -126,8 +126,8 @@ def test_excel_says_which_sheet_and_keeps_the_others(tmp_path, frame):
     book["Data"]["A2"].font = openpyxl.styles.Font(bold=True)
     book["More"]["A9"] = "=SUM(A2:A4)"
     book.save(path)
-    table = read_table(path, "y")
-    assert table.notes == ["Read the sheet 'Data', the first of 2."]
+    table = Read(path, "y")
+    assert table.notes == ["Read the sheet 'Data', the first of 2; choose another with --sheet."]
     assert table.place_of(0) == "row 2 of the sheet"
     (tmp_path / "c.xlsx").write_bytes(table.relabeled({0: "2"}))
     after = openpyxl.load_workbook(tmp_path / "c.xlsx")
@@ -148,9 +148,9 @@ def test_charts_would_be_lost(tmp_path, frame):
     with zipfile.ZipFile(path, "a") as parts:
         parts.writestr("xl/charts/chart1.xml", "<c/>")
     with pytest.raises(InvalidInputError) as error:
-        read_table(path, "y").relabeled({0: "2"})
+        Read(path, "y").relabeled({0: "2"})
     assert str(error.value) == (
-        f"{path} holds charts, pictures or the like (xl/charts/chart1.xml), which would be lost.\n"
+        f"{path} holds charts, images or the like (xl/charts/chart1.xml), which would be lost.\n"
         "Hint: save the sheet as CSV, and audit and correct that."
     )
 
@@ -167,7 +167,7 @@ def test_damaged_files_are_one_sentence(tmp_path, frame, name, kind, damage):
     path.write_bytes(raw[: len(raw) // 2] if damage == "cut" else b"noise" * 100)
     with warnings.catch_warnings(), pytest.raises(InvalidInputError) as error:
         warnings.simplefilter("ignore")
-        read_table(path, "y")
+        Read(path, "y")
     first, hint = str(error.value).splitlines()
     assert first.startswith(f"{path} is not a complete {kind}: ")
     assert hint.startswith("Hint: ")
@@ -180,30 +180,33 @@ def test_damage_to_pages_with_a_checksum_is_found(tmp_path, frame):
     raw[raw.index(frame["count"].to_numpy().tobytes())] ^= 1
     path.write_bytes(raw)
     with pytest.raises(InvalidInputError, match=r"t\.parquet is not a complete Parquet file: "):
-        read_table(path, "y")
+        len(Read(path, "y").frame)
 
 
 def test_frames_of_any_kind_are_tables(frame):
     polars = pytest.importorskip("polars")
     for given in (frame, polars.from_pandas(frame)):
-        table = read_table(given, "y")
+        table = Read(given, "y")
         assert table.labels.tolist() == ["1", "", "2"]
         assert list(table.frame.columns) == ["size", "count", "color"]
     with pytest.raises(InvalidInputError) as error:
-        read_table(frame, "z")
+        Read(frame, "z")
     assert str(error.value) == (
         "There is no column 'z' in the table.\nHint: the columns are 'size', 'count', 'color', 'y'."
     )
     with pytest.raises(InvalidInputError) as error:
-        read_table(json.dumps, "y")
-    assert str(error.value) == "A table is the path of a file or a data frame. Got function instead."
+        Read(json.dumps, "y")
+    assert str(error.value) == (
+        "A source of rows is a path, a pattern, a list of Parquet files, a data frame or a data set. "
+        "Got function instead."
+    )
 
 
 def test_an_absent_extra_is_named(tmp_path, frame, monkeypatch):
     frame.to_excel(tmp_path / "t.xlsx", index=False)
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
     with pytest.raises(ImportError) as error:
-        read_table(tmp_path / "t.xlsx", "y")
+        Read(tmp_path / "t.xlsx", "y")
     assert str(error.value) == (
         "Reading and writing Excel files needs the package 'openpyxl', which is not installed.\n"
         'Hint: pip install "neighboragg[excel]"'

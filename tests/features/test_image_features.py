@@ -1,4 +1,4 @@
-"""Pictures in pipelines and where labels are judged."""
+"""Images in pipelines and where labels are judged."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ ARRAYS, Y = (DIGITS.images[:200] * 15).astype(np.uint8), DIGITS.target[:200]
 
 
 def forms(folder, n=200):
-    """The same pictures as arrays, PIL images, paths and names of files."""
+    """The same images as arrays, PIL images, paths and names of files."""
     images = [Image.fromarray(array) for array in ARRAYS[:n]]
     paths = [folder / f"{i}.png" for i in range(len(images))]
     for image, path in zip(images, paths, strict=True):
@@ -28,8 +28,8 @@ def forms(folder, n=200):
     return {"arrays": ARRAYS[:n], "images": images, "paths": paths, "names": [str(path) for path in paths]}
 
 
-def brightness(pictures):
-    return np.array([[np.asarray(picture).mean(), 1.0] for picture in pictures])
+def brightness(images):
+    return np.array([[np.asarray(image).mean(), 1.0] for image in images])
 
 
 def test_every_form_gives_the_same_vectors(tmp_path):
@@ -72,10 +72,8 @@ def test_trust_in_predictions_for_pictures(tmp_path):
 
 
 def test_an_unreadable_picture_is_named(tmp_path):
-    (tmp_path / "bad.png").write_text("no picture")
-    with pytest.raises(
-        InvalidInputError, match=r"1 of 2 pictures cannot be read:\n  bad\.png: not a picture"
-    ):
+    (tmp_path / "bad.png").write_text("no image")
+    with pytest.raises(InvalidInputError, match=r"1 of 2 images cannot be read:\n  bad\.png: not an image"):
         Image.new("L", (3, 3)).save(tmp_path / "good.png")
         ImageFeatures(root=tmp_path).transform(["good.png", "bad.png"])
 

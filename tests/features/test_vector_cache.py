@@ -5,7 +5,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from neighboragg.exceptions import InvalidInputError
+from neighboragg.exceptions import TrustWarning
 from neighboragg.features._encode import encode_images, encode_texts
 from neighboragg.features._vector_cache import VectorCache
 
@@ -17,9 +17,9 @@ def lengths(texts):
     return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
 
 
-def widths(pictures):
-    calls.append([picture.size for picture in pictures])
-    return np.array([[picture.width, picture.height, 0.5] for picture in pictures])
+def widths(images):
+    calls.append([image.size for image in images])
+    return np.array([[image.width, image.height, 0.5] for image in images])
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def test_a_second_run_opens_no_picture(paint, tmp_path, monkeypatch):
     paths[0] = paths[0].rename(tmp_path / "another name.jpg")  # what counts is the content
 
     def refuse(*args, **kwargs):
-        raise AssertionError("a picture was opened")
+        raise AssertionError("an image was opened")
 
     monkeypatch.setattr("PIL.Image.open", refuse)
     again = encode_images(paths, widths, cache=tmp_path / "cache")
@@ -168,17 +168,15 @@ def test_many_keys_at_once(tmp_path):
     }
 
 
-def test_a_cache_that_cannot_be_used_says_so(tmp_path):
+def test_a_cache_that_cannot_be_used_is_warned_of_once_and_stops_nothing(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInputError) as caught:
-        encode_texts(["a"], lengths, cache=tmp_path / "file" / "below")
-    assert str(caught.value) == (
-        f"The folder of the cache, {tmp_path / 'file' / 'below'}, cannot be made: Not a directory.\n"
-        "Hint: name another folder (--cache), or do without (--no-cache)."
-    )
+    with pytest.warns(TrustWarning) as caught:
+        vectors = encode_texts(["a", "bc"], lengths, cache=tmp_path / "file" / "below", batch_size=1)
+    assert vectors.tolist() == encode_texts(["a", "bc"], lengths).tolist()
+    assert [str(warning.message) for warning in caught] == [
+        f"Vectors are not kept for the next run. The folder of the cache, {tmp_path / 'file' / 'below'}, cannot be "
+        "made: Not a directory.\nHint: set NEIGHBORAGG_HOME to a folder that can be written."
+    ]
     (tmp_path / "neighboragg-vectors.sqlite").mkdir()
-    with pytest.raises(InvalidInputError) as caught:
+    with pytest.warns(TrustWarning, match="The cache of vectors .* cannot be used"):
         encode_texts(["a"], lengths, cache=tmp_path)
-    assert str(caught.value).startswith(
-        f"The cache of vectors {tmp_path / 'neighboragg-vectors.sqlite'} cannot be used"
-    )

@@ -4,11 +4,13 @@ import builtins
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from sklearn.datasets import load_iris
 
 import neighboragg
-from neighboragg import MislabelResult, find_mislabeled
+from neighboragg import MislabelResult, find_mislabeled, load
 from neighboragg.exceptions import MissingExtraError
 
 
@@ -91,17 +93,32 @@ def test_frame_has_one_line_per_row(result):
         "suggested",
         "flagged",
         "p_wrong",
-        "score",
-        "p_value",
-        "label_trust",
+        "trust",
         "suggested_trust",
         "reasons",
     ]
     assert len(frame) == 80
-    np.testing.assert_array_equal(frame["score"], result.scores)
+    np.testing.assert_array_equal(frame["p_wrong"], result.p_wrong)
     assert frame["flagged"].sum() == 3
     assert frame.loc[3, "reasons"] == "; ".join(result.reasons[3])
     assert frame.loc[0, "reasons"] == ""
+
+
+def test_the_index_of_a_filtered_and_shuffled_frame_is_kept(tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    y[[7, 70]] = [2, 0]
+    chosen = X[X.index % 5 != 1].sample(frac=1, random_state=0)
+    result = find_mislabeled(chosen, y.loc[chosen.index], flag=2)
+    frame = result.to_frame()
+    pd.testing.assert_index_equal(frame.index, chosen.index)
+    assert sorted(frame.index[frame["flagged"]]) == [7, 70]
+    assert frame.loc[7, "given"] == 2
+    assert sorted(X.loc[frame.index[frame["flagged"]]].index) == [7, 70]
+    result.save(tmp_path / "result.nagg")
+    loaded = load(tmp_path / "result.nagg").to_frame()
+    np.testing.assert_array_equal(loaded.index, chosen.index)
+    named = find_mislabeled(chosen.set_axis([f"id{i}" for i in chosen.index]), y.loc[chosen.index], flag=2)
+    assert sorted(named.to_frame().query("flagged").index) == ["id7", "id70"]
 
 
 def test_frame_needs_pandas(result, monkeypatch):

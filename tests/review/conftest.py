@@ -27,9 +27,7 @@ with warnings.catch_warnings():
 CLASSES = ("cat", "dog", "hen")
 TOKEN = "a-token-for-the-tests"
 SCRIPT = "<script>alert(1)</script>"
-SERVER = (
-    "import sys; from neighboragg import review; review(sys.argv[1], token=sys.argv[2], open_browser=False)"
-)
+SERVER = "import sys; from neighboragg import review; review(sys.argv[1], token=sys.argv[2], browser=False)"
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -194,7 +192,7 @@ class Server:
         self.process = None
 
     def start(self):
-        code = SERVER if not self.port else SERVER.replace("open_browser", f"port={self.port}, open_browser")
+        code = SERVER if not self.port else SERVER.replace("browser=", f"port={self.port}, browser=")
         folder = str(Path(neighboragg.__file__).parents[1])
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])}
         self.process = subprocess.Popen(
@@ -224,8 +222,8 @@ class Server:
 @pytest.fixture
 def run_server(tmp_path):
     @contextmanager
-    def run(review_set):
-        source = tmp_path / "set.json"
+    def run(review_set, name="set.json"):
+        source = tmp_path / name
         save_review_set(source, review_set)
         server = Server(source)
         server.start()

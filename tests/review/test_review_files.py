@@ -222,7 +222,7 @@ def test_items_that_do_not_fit_the_set(make_item, make_review_set):
         (
             {"content": {"image": "a.svg"}},
             "Item of row 3: image must end in one of .avif, .bmp, .gif, .jpeg, .jpg, .png, .webp. Got 'a.svg'.\n"
-            "Hint: convert other pictures to PNG.",
+            "Hint: convert other images to PNG.",
         ),
     ],
 )

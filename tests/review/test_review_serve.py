@@ -89,14 +89,14 @@ def test_each_start_has_its_own_token(started, source, capsys):
 def test_what_is_asked_for(started, source, capsys, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    review(source, port=port, store_path=tmp_path / "other.sqlite", token=TOKEN, open_browser=False)
+    review(source, port=port, store_path=tmp_path / "other.sqlite", token=TOKEN, browser=False)
     assert capsys.readouterr().out == f"Review page: http://127.0.0.1:{port}/?token={TOKEN}\n"
     assert started["opened"] == []
     assert (tmp_path / "other.sqlite").exists()
 
 
 def test_an_open_address_is_warned_of(started, source, capsys):
-    review(source, host="0.0.0.0", open_browser=False)
+    review(source, host="0.0.0.0", browser=False)
     out = capsys.readouterr().out
     assert f"http://{socket.gethostname()}:" in out
     name = socket.gethostname()
@@ -125,7 +125,7 @@ def test_names_are_allowed_on_the_command_line(started, tmp_path, review_set):
 
 
 def test_names_of_the_loopback(started, source, capsys):
-    review(source, host="localhost", open_browser=False)
+    review(source, host="localhost", browser=False)
     assert re.fullmatch(r"Review page: http://localhost:\d+/\?token=\S+\n", capsys.readouterr().out)
 
 
@@ -149,7 +149,7 @@ def test_ipv6_addresses_stand_in_brackets(started, source, capsys, monkeypatch):
         return Listener()
 
     monkeypatch.setattr("socket.create_server", create)
-    review(source, host="::1", token=TOKEN, open_browser=False)
+    review(source, host="::1", token=TOKEN, browser=False)
     assert families == [(("::1", 0), socket.AF_INET6)]
     assert capsys.readouterr().out == f"Review page: http://[::1]:80/?token={TOKEN}\n"
 
@@ -160,7 +160,7 @@ def test_an_interrupt_ends_it_in_order(started, source, capsys, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("uvicorn.Server.run", interrupt)
-    review(source, open_browser=False)
+    review(source, browser=False)
     assert started["app"].state.store._database._connection is None
 
 
@@ -168,7 +168,7 @@ def test_a_port_in_use_is_named(source):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(InvalidParameterError) as caught:
-            review(source, port=port, open_browser=False)
+            review(source, port=port, browser=False)
     message = str(caught.value)
     assert message.startswith(f"Cannot listen on 127.0.0.1, port {port}: ")
     assert message.endswith(".\nHint: port 0 takes a free one.")
@@ -177,7 +177,7 @@ def test_a_port_in_use_is_named(source):
 def test_a_wrong_file(tmp_path):
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(FileFormatError, match="is not a review set"):
-        review(tmp_path / "x.json", open_browser=False)
+        review(tmp_path / "x.json", browser=False)
 
 
 @pytest.mark.parametrize("package", ["fastapi", "jinja2", "uvicorn"])
@@ -205,12 +205,12 @@ def test_pictures_that_are_all_elsewhere_are_said_to_be(started, tmp_path, make_
     items = tuple(make_item(row, content={"image": f"cat/{row}.png"}) for row in range(2))
     save_review_set(tmp_path / "set.json", make_review_set(items=items, n_flagged=2))
     with pytest.raises(InvalidInputError) as caught:
-        review(tmp_path / "set.json", open_browser=False)
+        review(tmp_path / "set.json", browser=False)
     assert str(caught.value) == (
-        f"None of the 2 pictures to review is below {tmp_path}; the first is cat/0.png.\n"
+        f"None of the 2 images to review is below {tmp_path}; the first is cat/0.png.\n"
         "Hint: --images folder, the folder that was audited, or that of the table."
     )
     (tmp_path / "pictures" / "cat").mkdir(parents=True)
     (tmp_path / "pictures" / "cat" / "1.png").write_bytes(b"")
-    review(tmp_path / "set.json", open_browser=False, image_root=tmp_path / "pictures")
+    review(tmp_path / "set.json", browser=False, images=tmp_path / "pictures")
     assert "address" in started

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 import pytest
+from neighboragg.labels._files import find_mislabeled
 from sklearn.linear_model import LogisticRegression
 
 from neighboragg import SelectiveClassifier, TrustedClassifier, score
@@ -22,7 +23,6 @@ from neighboragg.exceptions import (
     InvalidParameterError,
     PartsFailedError,
 )
-from neighboragg.labels._files import find_mislabeled
 
 RESULTS = ["predicted", "probability", "trust", "familiarity", "seen_in_fit"]
 SPREADS = {

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,22 +18,23 @@ from rich.progress import (
 from neighboragg.exceptions import TrustWarning
 
 LabelColumn = Annotated[
-    str | None, typer.Option(help="Name of the label column; a folder of pictures has none.")
-]
-CacheFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--cache",
-        help="Folder to keep vectors of texts and pictures in; ~/.cache/neighboragg/vectors if not given.",
-    ),
+    str | None, typer.Option(help="Name of the label column; a folder of images has none.")
 ]
 Separator = Annotated[
     str | None,
-    typer.Option("--sep", help="Delimiter of a CSV file, e.g. ';' or tab; found out if not given."),
+    typer.Option("--sep", help="Delimiter of a CSV file, e.g. ';' or tab; detected if not given."),
 ]
 Encoding = Annotated[
     str | None, typer.Option(help="Encoding of a text file, e.g. cp1252 or latin-1; UTF-8 if not given.")
 ]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel workbook; the first if not given.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        help="Work on a Dask cluster: 'local' for processes on this machine, or tcp://host:port of a scheduler."
+    ),
+]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Threads; -1 takes every core.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing output files.")]
 
 

@@ -1,5 +1,6 @@
 """Outputs: written whole or not at all, and safe to open in a spreadsheet."""
 
+import os
 import re
 import secrets
 from collections.abc import Iterator
@@ -24,6 +25,11 @@ def escape_formula(value: Any) -> Any:
 def unescape_formula(text: str) -> str:
     """Take back what :func:`escape_formula` did to a text."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def home() -> Path:
+    """The folder for what is kept between runs."""
+    return Path(os.environ.get("NEIGHBORAGG_HOME") or Path("~", ".cache", "neighboragg")).expanduser()
 
 
 class Stage(Protocol):

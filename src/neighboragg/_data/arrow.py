@@ -1,6 +1,5 @@
-"""Parquet and Feather files, by way of Arrow: all other columns, the schema and its metadata survive."""
+"""Arrow tables as frames, arrays and rows of a model, relabeled columns, and Feather files."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +9,8 @@ import numpy as np
 
 from neighboragg._core.inputs import take_rows
 from neighboragg._core.packages import import_extra
-from neighboragg._data.source import Table, label_texts, position_of, replaced_values, unique_names
+from neighboragg._core.types import IntArray
+from neighboragg._data.source import HeldSource
 from neighboragg.exceptions import (
     InvalidInputError,
     InvalidParameterError,
@@ -19,128 +19,107 @@ from neighboragg.exceptions import (
 PURPOSE = "Reading and writing Parquet and Feather files"
 
 
-class ArrowTable(Table):
-    """What Parquet and Feather share."""
-
-    def __init__(self, path: Path, label: str | None, sep: str | None, encoding: str | None) -> None:
-        self.name, self.label, self.notes = str(path), label, []
-        self._path = path
-        arrow = import_extra("pyarrow", extra="cli", purpose=PURPOSE)
-        import_extra("pandas", extra="cli", purpose="Reading a table")
-        try:
-            self._table = self._read()
-        except (arrow.ArrowException, OSError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise InvalidInputError(
-                f"{path} is not a complete {self.format_name} file: {reason}\nHint: fetch or write it again."
-            ) from error
-        if not self._table.num_rows:
-            raise InvalidInputError(f"{path} has no rows.")
-        self._place = None if label is None else position_of(label, self._table.column_names, self.name)
-        self._values = (
-            [None] * self._table.num_rows
-            if self._place is None
-            else self._table.column(self._place).to_pylist()
-        )
-        self.labels = label_texts(self._values, self.name, label)
-
-    format_name = "Arrow"
-
-    @abstractmethod
-    def _read(self) -> Any:
-        """The Arrow table."""
-
-    @abstractmethod
-    def _write(self, table: Any) -> bytes:
-        """An Arrow table as the contents of such a file."""
-
-    @cached_property
-    def frame(self) -> Any:
-        """The columns beside the label."""
-        table = self._table if self._place is None else self._table.remove_column(self._place)
-        names = unique_names(table.column_names)
-        if names != table.column_names:
-            table = table.rename_columns(names).replace_schema_metadata(None)
-        return table.to_pandas()
-
-    def cells_of(self, row: int) -> list[tuple[str, Any]]:
-        """The values of the columns."""
-        columns = zip(self._table.column_names, self._table.columns, strict=True)
-        return [(name, column[row].as_py()) for name, column in columns]
-
-    def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
-        """The file with new labels in some rows and without some others; types and metadata stay."""
-        table = self._table
-        if texts and self._place is not None:
-            new = replaced_values(self._values, self.labels, texts, self.name)
-            column = self._relabeled_column(table.column(self._place), new)
-            table = table.set_column(self._place, table.schema.field(self._place), column)
-        if dropped:
-            kept = np.ones(len(self), dtype=bool)
-            kept[list(dropped)] = False
-            table = table.take(np.flatnonzero(kept))
-        return self._write(table)
-
-    def _relabeled_column(self, column: Any, new: Mapping[int, Any]) -> Any:
-        arrow = import_extra("pyarrow", extra="cli", purpose=PURPOSE)
-        if not arrow.types.is_dictionary(column.type):
-            values = [new.get(i, value) for i, value in enumerate(self._values)]
-            return arrow.chunked_array([arrow.array(values, type=column.type)])
-        whole = column.unify_dictionaries().combine_chunks()
-        whole = whole.chunk(0) if isinstance(whole, arrow.ChunkedArray) else whole
-        names = whole.dictionary.to_pylist()
-        names += [value for value in dict.fromkeys(new.values()) if value not in names]
-        codes = whole.indices.to_pylist()
-        for row, value in new.items():
-            codes[row] = names.index(value)
-        return arrow.chunked_array(
-            [
-                arrow.DictionaryArray.from_arrays(
-                    arrow.array(codes, type=column.type.index_type),
-                    arrow.array(names, type=column.type.value_type),
-                    ordered=column.type.ordered,
-                )
-            ]
-        )
-
-
-class ParquetTable(ArrowTable):
-    """A Parquet file."""
-
-    suffixes = (".parquet", ".pq")
-    format_name = "Parquet"
-
-    def _read(self) -> Any:
-        self._parquet = import_extra("pyarrow.parquet", extra="cli", purpose=PURPOSE)
-        return self._parquet.read_table(self._path, page_checksum_verification=True)
-
-    def _write(self, table: Any) -> bytes:
-        arrow = import_extra("pyarrow", extra="cli", purpose=PURPOSE)
-        facts = self._parquet.ParquetFile(self._path).metadata
-        group = facts.row_group(0)
-        compression = {
-            facts.schema.column(j).path: group.column(j).compression for j in range(group.num_columns)
-        }
-        sink = arrow.BufferOutputStream()
-        self._parquet.write_table(table, sink, compression=compression, row_group_size=max(1, group.num_rows))
-        return bytes(sink.getvalue())
-
-
-class FeatherTable(ArrowTable):
+class FeatherSource(HeldSource):
     """A Feather (Arrow IPC) file."""
 
     suffixes = (".feather", ".arrow")
-    format_name = "Feather"
 
-    def _read(self) -> Any:
-        self._feather = import_extra("pyarrow.feather", extra="cli", purpose=PURPOSE)
-        return self._feather.read_table(self._path, memory_map=False)
-
-    def _write(self, table: Any) -> bytes:
+    def __init__(self, path: Path) -> None:
+        self.name, self.notes = str(path), []
         arrow = import_extra("pyarrow", extra="cli", purpose=PURPOSE)
+        feather = import_extra("pyarrow.feather", extra="cli", purpose=PURPOSE)
+        try:
+            with path.open("rb") as file:
+                self._table = feather.read_table(file, memory_map=False)
+        except FileNotFoundError:
+            raise
+        except (arrow.ArrowException, OSError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise InvalidInputError(
+                f"{path} is not a complete Feather file: {reason}\nHint: fetch or write it again."
+            ) from error
+        if not self._table.num_rows:
+            raise InvalidInputError(f"{path} has no rows.")
+        self.header = self._table.column_names
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    @cached_property
+    def frame(self) -> Any:
+        """All columns."""
+        return typed_frame(self._table.rename_columns(self.columns))
+
+    def values(self, column: str) -> list[Any]:
+        """The values of a column."""
+        return list(self._table.column(self.columns.index(self.named(column))).to_pylist())
+
+    def cells_of(self, rows: IntArray) -> list[list[tuple[str, Any]]]:
+        """The values of the columns."""
+        return table_cells(self._table.take(rows))
+
+    def relabeled(
+        self, column: str, texts: Mapping[int, str], dropped: Collection[int] = ()
+    ) -> Iterator[tuple[str, bytes]]:
+        """The file with new labels in some rows and without some others; types and metadata stay."""
+        arrow = import_extra("pyarrow", extra="cli", purpose=PURPOSE)
+        feather = import_extra("pyarrow.feather", extra="cli", purpose=PURPOSE)
+        place = self.columns.index(self.named(column))
         sink = arrow.BufferOutputStream()
-        self._feather.write_feather(table, sink)
-        return bytes(sink.getvalue())
+        feather.write_feather(
+            with_new_values(self._table, place, self.new_values(column, texts), dropped), sink
+        )
+        yield "", bytes(sink.getvalue())
+
+
+def table_cells(table: Any) -> list[list[tuple[str, Any]]]:
+    """Name and value of every cell, row by row."""
+    columns = [column.to_pylist() for column in table.columns]
+    return [list(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def with_new_values(table: Any, place: int, new: Mapping[int, Any], dropped: Collection[int]) -> Any:
+    """The table with new values in some rows of a column, and without some rows; types and metadata stay."""
+    if new:
+        table = table.set_column(place, table.schema.field(place), _replaced(table.column(place), new))
+    if dropped:
+        table = table.take(np.setdiff1d(np.arange(table.num_rows), list(dropped)))
+    return table
+
+
+def _replaced(column: Any, new: Mapping[int, Any]) -> Any:
+    arrow = import_extra("pyarrow", extra="cli", purpose=PURPOSE)
+    if not arrow.types.is_dictionary(column.type):
+        values = [new.get(i, value) for i, value in enumerate(column.to_pylist())]
+        return arrow.chunked_array([arrow.array(values, type=column.type)])
+    whole = column.unify_dictionaries().combine_chunks()
+    whole = whole.chunk(0) if isinstance(whole, arrow.ChunkedArray) else whole
+    names = whole.dictionary.to_pylist()
+    names += [value for value in dict.fromkeys(new.values()) if value not in names]
+    codes = whole.indices.to_pylist()
+    for row, value in new.items():
+        codes[row] = names.index(value)
+    return arrow.chunked_array(
+        [
+            arrow.DictionaryArray.from_arrays(
+                arrow.array(codes, type=column.type.index_type),
+                arrow.array(names, type=column.type.value_type),
+                ordered=column.type.ordered,
+            )
+        ]
+    )
+
+
+def typed_frame(table: Any) -> Any:
+    """A data frame in which whole numbers with gaps stay whole numbers, and coded texts are texts."""
+    arrow = import_extra("pyarrow", extra="cli", purpose=PURPOSE)
+    pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
+    table = plain_columns(table).replace_schema_metadata(None)
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        gaps = arrow.types.is_integer(column.type) and column.null_count
+        columns[name] = pandas.array(column.to_pylist(), dtype="Int64") if gaps else column.to_pandas()
+    return pandas.DataFrame(columns)
 
 
 READING = "Reading Parquet files"

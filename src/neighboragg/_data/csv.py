@@ -1,10 +1,10 @@
-"""Delimited text: where each record stands, what its label cell says, and edits of that cell alone."""
+"""Delimited text: where each record begins and ends, its cells, and edits of single cells."""
 
 import csv
 import gzip
 import io
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from neighboragg._core.packages import import_extra
-from neighboragg._data.source import Table, blank_to_empty, position_of, unique_names
+from neighboragg._core.types import Array, IntArray
+from neighboragg._data.source import HeldSource, blank_to_empty, position_of
 from neighboragg._data.text import is_compressed, read_text
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
@@ -22,13 +23,13 @@ SAMPLE_CHARACTERS, SAMPLE_RECORDS = 200_000, 200
 QUOTE = '"'
 
 
-class CsvTable(Table):
+class CsvSource(HeldSource):
     """Comma-separated values, or with another delimiter; compressed by gzip or not."""
 
     suffixes = (".csv", ".tsv", ".txt")
 
-    def __init__(self, path: Path, label: str | None, sep: str | None, encoding: str | None) -> None:
-        self.name, self.label, self.notes = str(path), label, []
+    def __init__(self, path: Path, sep: str | None = None, encoding: str | None = None) -> None:
+        self.name, self.notes = str(path), []
         self._compressed = is_compressed(path)
         self._source = read_text(path, encoding)
         if not self._source.text.strip():
@@ -36,9 +37,12 @@ class CsvTable(Table):
         self.sep = sniff_delimiter(self._source.text) if sep is None else check_delimiter(sep)
         self._map()
 
+    def __len__(self) -> int:
+        return len(self._starts)
+
     @cached_property
     def frame(self) -> Any:
-        """The columns beside the label, as pandas reads their values."""
+        """All columns, as pandas reads their values."""
         pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
         width = len(self.header) + self._trailing
         names = [str(j) for j in range(width)]
@@ -55,47 +59,64 @@ class CsvTable(Table):
         if len(frame) != len(self):
             raise InvalidInputError(
                 f"{self.name} has {len(self):,} records, but pandas reads {len(frame):,}.\n"
-                "Hint: look for stray quotation marks, and remove lines that are no records."
+                "Hint: look for stray quotation marks, and remove lines that are not records."
             )
         frame = frame.drop(columns=names[len(self.header) :])
-        frame.columns = unique_names(self.header)
-        if self._place is not None:
-            frame = frame.drop(columns=frame.columns[self._place])
+        frame.columns = self.columns
         return _with_decimal_commas(frame) if self.sep != "," else frame
+
+    def values(self, column: str) -> Sequence[str]:
+        """The cells of a column, which are texts: pandas would read the label 01 as a number."""
+        place = position_of(column, self.header, self.name)
+        with _any_field_size():
+            records = csv.reader(_Lines(self._source.text[self._header_end :]), delimiter=self.sep)
+            return [record[place] for record in records if not _is_blank(record)]
+
+    def texts(self, column: str) -> Array:
+        """Every cell of a column as it is written; empty if it is blank."""
+        return blank_to_empty(self.values(column))
 
     def place_of(self, row: int) -> str:
         """The line of the file on which a row begins, counted from 1."""
         return f"line {self._lines[row]}"
 
-    def cells_of(self, row: int) -> list[tuple[str, Any]]:
+    def cells_of(self, rows: IntArray) -> list[list[tuple[str, Any]]]:
         """The texts of the cells."""
-        record = self._source.text[int(self._starts[row]) : int(self._ends[row])]
-        spans, _ = field_spans(record, self.sep)
-        return [(name, value) for name, (_, _, value) in zip(self.header, spans, strict=False)]
+        return [
+            [(name, value) for name, (_, _, value) in zip(self.header, self._spans(int(row)), strict=False)]
+            for row in rows
+        ]
 
-    def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
+    def relabeled(
+        self, column: str, texts: Mapping[int, str], dropped: Collection[int] = ()
+    ) -> Iterator[tuple[str, bytes]]:
         """The file with new labels in some rows and without some others; every other byte is the same."""
+        place, values = position_of(column, self.header, self.name), self.values(column)
         gone = {int(row) for row in dropped}
         edits = [(int(self._starts[row]), int(self._ends[row]), "") for row in gone]
         for row, text in texts.items():
             if row not in gone:
-                start, end = self._label_span(row)
+                left, right, value = self._spans(row)[place]
+                if value != values[row]:  # two readers of one record disagree
+                    raise InvalidInputError(
+                        f"The label in {self.place_of(row)} of {self.name} cannot be located."
+                    )
+                start, end = int(self._starts[row]) + left, int(self._starts[row]) + right
                 old = self._source.text[start:end]
                 edits.append((start, end, self._quoted(text, always=old.startswith(QUOTE))))
         contents = self._source.edited(sorted(edits))
-        return gzip.compress(contents, mtime=0) if self._compressed else contents
+        yield "", gzip.compress(contents, mtime=0) if self._compressed else contents
 
     def _map(self) -> None:
-        """Note where every record begins and ends, and collect the texts of the label cells."""
+        """Note where every record begins and ends."""
         lines = _Lines(self._source.text)
         reader = csv.reader(lines, delimiter=self.sep)
-        starts, ends, texts = [], [], []
+        starts, ends = [], []
         self._lines: list[int] = []
         width: int | None = None
         with _any_field_size():
             self.header = next((record for record in reader if not _is_blank(record)), [])
             self._header_end = lines.position
-            self._place = None if self.label is None else position_of(self.label, self.header, self.name)
             begin, line = lines.position, reader.line_num + 1
             for record in reader:
                 if not _is_blank(record):
@@ -103,14 +124,12 @@ class CsvTable(Table):
                     starts.append(begin)
                     ends.append(lines.position)
                     self._lines.append(line)
-                    texts.append("" if self._place is None else record[self._place])
                 begin, line = lines.position, reader.line_num + 1
         if width is None:
             raise InvalidInputError(f"{self.name} has a header and no rows.")
         self._starts, self._ends = np.array(starts), np.array(ends)
         self._check_closed()
         self._trailing = width - len(self.header)
-        self._texts, self.labels = texts, blank_to_empty(texts)
 
     def _check_width(self, record: list[str], width: int | None, line: int) -> int:
         """Raise unless the record has a field for each column; an empty one after the last is let pass."""
@@ -141,14 +160,9 @@ class CsvTable(Table):
                 '\nHint: write a quotation mark inside a field twice ("").'
             )
 
-    def _label_span(self, row: int) -> tuple[int, int]:
-        start, end = int(self._starts[row]), int(self._ends[row])
-        spans, _ = field_spans(self._source.text[start:end], self.sep)
-        assert self._place is not None  # labels come from a column
-        left, right, value = spans[self._place]
-        if value != self._texts[row]:  # two readers of one record disagree
-            raise InvalidInputError(f"The label in {self.place_of(row)} of {self.name} cannot be located.")
-        return start + left, start + right
+    def _spans(self, row: int) -> list[tuple[int, int, str]]:
+        """Start, end and value of each cell of a row, counted from its beginning."""
+        return field_spans(self._source.text[int(self._starts[row]) : int(self._ends[row])], self.sep)[0]
 
     def _quoted(self, text: str, *, always: bool) -> str:
         if always or any(mark in text for mark in (self.sep, QUOTE, "\r", "\n")):

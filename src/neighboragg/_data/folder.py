@@ -14,89 +14,110 @@ import numpy as np
 
 from neighboragg._core.files import escape_formula
 from neighboragg._core.packages import import_extra
-from neighboragg._data.source import Table
+from neighboragg._core.types import Array, IntArray
+from neighboragg._data.source import HeldSource
 from neighboragg.exceptions import InvalidInputError
 
 IMAGE, LABEL = "image", "label"
 N_NAMED = 5
-# Pictures all the same, though browsers do not show them or they can carry scripts: an audit names them as such.
-OTHER_PICTURES = (".heic", ".heif", ".jp2", ".jfif", ".jxl", ".pgm", ".ppm", ".svg", ".tga", ".tif", ".tiff")
+# Images all the same, though browsers do not show them or they can carry scripts: an audit names them as such.
+OTHER_IMAGES = (".heic", ".heif", ".jp2", ".jfif", ".jxl", ".pgm", ".ppm", ".svg", ".tga", ".tif", ".tiff")
 PARTS = {"dev", "eval", "holdout", "test", "testing", "train", "training", "val", "valid", "validation"}
 
 
-class FolderTable(Table):
-    """Pictures below ``folder/class/``, the way most libraries for images expect them."""
+class FolderSource(HeldSource):
+    """Images below ``folder/class/``, the way most libraries for images expect them."""
+
+    own_label = LABEL
 
     def __init__(self, folder: Path) -> None:
-        self.name, self.label = str(folder if folder.name else folder.resolve()), LABEL
+        self.name = str(folder if folder.name else folder.resolve())
         self.folder = folder
-        pictures, others, outside = [], [], []
-        # In the order of the paths as text, which whoever made embeddings of them can repeat.
+        images, others, outside = [], [], []
+        # In the order of the paths as text, which is easy to repeat when making embeddings of them.
         for place in sorted(_files_below(folder)):
-            if Path(place).suffix.lower() not in (*PICTURE_TYPES, *OTHER_PICTURES):
+            if Path(place).suffix.lower() not in (*IMAGE_TYPES, *OTHER_IMAGES):
                 others.append(place)
             elif "/" in place:
-                pictures.append(place)
+                images.append(place)
             else:
                 outside.append(place)
-        if not pictures:
+        if not images:
             raise InvalidInputError(
-                f"There are no pictures in the folders of {folder}.\n"
-                f"Hint: pictures are in a folder for each class, {folder / 'class' / 'picture.png'}; the formats are "
-                f"{', '.join(PICTURE_TYPES)}."
+                f"There are no images in the folders of {folder}.\n"
+                f"Hint: images are in a folder for each class, {folder / 'class' / 'image.png'}; the formats are "
+                f"{', '.join(IMAGE_TYPES)}."
             )
-        classes = [place.partition("/")[0] for place in pictures]
-        if {name.casefold() for name in classes} <= PARTS and all(place.count("/") > 1 for place in pictures):
+        classes = [place.partition("/")[0] for place in images]
+        if {name.casefold() for name in classes} <= PARTS and all(place.count("/") > 1 for place in images):
             raise InvalidInputError(
                 f"The folders of {folder} are the parts of a split: {', '.join(sorted(set(classes)))}. The folders of "
                 f"the classes are expected there.\nHint: pass one part, {folder / classes[0]}."
             )
-        self.pictures = pictures
+        self.images = images
         self.labels = np.array(classes, dtype=str)
-        self.notes = []
+        self.header, self.notes = [IMAGE, LABEL], []
         empty = sorted(
             entry.name
             for entry in os.scandir(folder)
             if entry.is_dir() and not entry.name.startswith(".") and entry.name not in Counter(classes)
         )
         for what, places in (
-            ("Left out, as no pictures", others),
-            ("Left out, as pictures in no class folder", outside),
-            ("Class folders without pictures", empty),
+            ("Left out, not an image", others),
+            ("Left out, not in the folder of a class", outside),
+            ("Class folders without images", empty),
         ):
             if places:
                 more = ", …" if len(places) > N_NAMED else ""
                 self.notes.append(f"{what} ({len(places):,}): {', '.join(places[:N_NAMED])}{more}.")
 
+    def __len__(self) -> int:
+        return len(self.images)
+
     @cached_property
     def frame(self) -> Any:
-        """Paths of the pictures, relative to the folder."""
-        pandas = import_extra("pandas", extra="cli", purpose="Reading a folder of pictures")
-        return pandas.DataFrame({IMAGE: self.pictures})
+        """Paths of the images, relative to the folder, and their labels."""
+        pandas = import_extra("pandas", extra="cli", purpose="Reading a folder of images")
+        return pandas.DataFrame({IMAGE: self.images, LABEL: self.labels.astype(object)})
 
-    def cells_of(self, row: int) -> list[tuple[str, Any]]:
-        """The path of the picture, which begins with its label."""
-        return [(IMAGE, self.pictures[row])]
+    def values(self, column: str) -> list[Any]:
+        """The paths or the labels."""
+        return list(self.frame[self.named(column)])
+
+    def texts(self, column: str) -> Array:
+        """The paths or the labels."""
+        return self.labels if column == LABEL else np.array(self.values(column), dtype=str)
+
+    @property
+    def root(self) -> Path:
+        """The folder."""
+        return self.folder
+
+    def cells_of(self, rows: IntArray) -> list[list[tuple[str, Any]]]:
+        """The path of the image, which begins with its label."""
+        return [[(IMAGE, self.images[row])] for row in rows]
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the paths of all pictures."""
-        return hashlib.sha256("\0".join(self.pictures).encode(errors="surrogateescape")).hexdigest()
+        """Digest of the paths of all images."""
+        return hashlib.sha256("\0".join(self.images).encode(errors="surrogateescape")).hexdigest()
 
-    def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
-        """A CSV file with the label of every picture; no picture moves."""
+    def relabeled(
+        self, column: str, texts: Mapping[int, str], dropped: Collection[int] = ()
+    ) -> Iterator[tuple[str, bytes]]:
+        """A CSV file with the label of every image; no image moves."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow([IMAGE, LABEL, "folder"])
         left_out = set(dropped)
-        for i, (picture, given) in enumerate(zip(self.pictures, self.labels.tolist(), strict=True)):
+        for i, (image, given) in enumerate(zip(self.images, self.labels.tolist(), strict=True)):
             if i not in left_out:
-                writer.writerow([escape_formula(value) for value in (picture, texts.get(i, given), given)])
-        return buffer.getvalue().encode()
+                writer.writerow([escape_formula(value) for value in (image, texts.get(i, given), given)])
+        yield "", buffer.getvalue().encode()
 
     def place_of(self, row: int) -> str:
-        """The path of the picture."""
-        return self.pictures[row]
+        """The path of the image."""
+        return self.images[row]
 
 
 def _files_below(folder: Path) -> Iterator[str]:
@@ -111,30 +132,30 @@ def _files_below(folder: Path) -> Iterator[str]:
 Move = tuple[Path, Path]
 
 
-def planned_moves(data: FolderTable, labels: Mapping[int, str]) -> list[Move]:
-    """From where to where each picture moves; raises if one cannot."""
+def planned_moves(data: FolderSource, labels: Mapping[int, str]) -> list[Move]:
+    """From where to where each image moves; raises if one cannot."""
     moves = []
     for row, label in labels.items():
         unfit = label.startswith(".") or any(sign in label for sign in "/\\\0")
         if unfit or (data.folder / label).is_symlink():
             raise InvalidInputError(
-                f"The label {label!r} of {data.pictures[row]} cannot be the name of a folder, so nothing was moved.\n"
-                "Hint: relabel it in the review, or move the pictures by the list."
+                f"The label {label!r} of {data.images[row]} cannot be the name of a folder, so nothing was moved.\n"
+                "Hint: relabel it in the review, or move the images by the list."
             )
-        _, _, below = data.pictures[row].partition("/")
-        moves.append((data.folder / data.pictures[row], data.folder / label / below))
+        _, _, below = data.images[row].partition("/")
+        moves.append((data.folder / data.images[row], data.folder / label / below))
     targets = [target for _, target in moves]
     for source, target in moves:
         if target.exists() or target.is_symlink() or targets.count(target) > 1:
             raise InvalidInputError(
-                f"{source} cannot move to {target}, where there is or would be another picture; nothing was moved.\n"
-                "Hint: rename one of them and audit the folder again, or move the pictures by the list."
+                f"{source} cannot move to {target}, where there is or would be another image; nothing was moved.\n"
+                "Hint: rename one of them and audit the folder again, or move the images by the list."
             )
     return moves
 
 
-def move_pictures(moves: Sequence[Move]) -> None:
-    """Move pictures; if one cannot be moved, those that were are moved back."""
+def move_images(moves: Sequence[Move]) -> None:
+    """Move images; if one cannot be moved, those that were are moved back."""
     done: list[Move] = []
     try:
         for source, target in moves:
@@ -145,12 +166,12 @@ def move_pictures(moves: Sequence[Move]) -> None:
         for source, target in reversed(done):
             target.rename(source)
         raise InvalidInputError(
-            f"{source} cannot be moved to {target}: {error.strerror or error}. All pictures are where they were."
+            f"{source} cannot be moved to {target}: {error.strerror or error}. All images are where they were."
         ) from error
 
 
 #: Formats that Pillow opens and browsers show, and that cannot carry scripts.
-PICTURE_TYPES = {
+IMAGE_TYPES = {
     ".avif": "image/avif",
     ".bmp": "image/bmp",
     ".gif": "image/gif",

@@ -2,14 +2,15 @@
 
 import gzip
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
 from neighboragg._core.packages import import_extra
-from neighboragg._data.source import Table, label_texts, position_of, replaced_values, unique_names
+from neighboragg._core.types import IntArray
+from neighboragg._data.source import HeldSource
 from neighboragg._data.text import is_compressed, read_text
 from neighboragg.exceptions import InvalidInputError
 
@@ -17,13 +18,13 @@ _DECODER = json.JSONDecoder()
 _SPACES = " \t\r\n"
 
 
-class JsonLinesTable(Table):
+class JsonLinesSource(HeldSource):
     """One JSON object a line; compressed by gzip or not."""
 
     suffixes = (".jsonl", ".ndjson")
 
-    def __init__(self, path: Path, label: str | None, sep: str | None, encoding: str | None) -> None:
-        self.name, self.label, self.notes = str(path), label, []
+    def __init__(self, path: Path, encoding: str | None = None) -> None:
+        self.name, self.notes = str(path), []
         self._compressed = is_compressed(path)
         self._source = read_text(path, encoding)
         self._spans: list[tuple[int, int]] = []
@@ -39,39 +40,43 @@ class JsonLinesTable(Table):
             begin = end
         if not self._records:
             raise InvalidInputError(f"{path} is empty.")
-        names = list(dict.fromkeys(name for record in self._records for name in record))
-        self._values: list[Any] = [None] * len(self._records)
-        if label is not None:
-            position_of(label, names, self.name)
-            self._values = [record.get(label) for record in self._records]
-        self.labels = label_texts(self._values, self.name, label)
+        self.header = list(dict.fromkeys(name for record in self._records for name in record))
+
+    def __len__(self) -> int:
+        return len(self._records)
 
     @cached_property
     def frame(self) -> Any:
-        """The keys beside the label as columns."""
+        """The keys as columns."""
         pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
-        frame = pandas.DataFrame(self._records).drop(columns=[] if self.label is None else self.label)
-        return frame.set_axis(unique_names(frame.columns), axis=1)
+        return pandas.DataFrame(self._records, columns=self.header).set_axis(self.columns, axis=1)
+
+    def values(self, column: str) -> list[Any]:
+        """The values of a key; None where it is missing."""
+        key = self.header[self.columns.index(self.named(column))]
+        return [record.get(key) for record in self._records]
 
     def place_of(self, row: int) -> str:
         """The line of the file, counted from 1."""
         return f"line {self._lines[row]}"
 
-    def cells_of(self, row: int) -> list[tuple[str, Any]]:
+    def cells_of(self, rows: IntArray) -> list[list[tuple[str, Any]]]:
         """The values of the keys."""
-        return list(self._records[row].items())
+        return [list(self._records[row].items()) for row in rows]
 
-    def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
+    def relabeled(
+        self, column: str, texts: Mapping[int, str], dropped: Collection[int] = ()
+    ) -> Iterator[tuple[str, bytes]]:
         """The file with new labels in some lines and without some others; every other byte is the same."""
         gone = {int(row) for row in dropped}
         edits = [(*self._spans[row], "") for row in gone]
-        for row, value in replaced_values(self._values, self.labels, texts, self.name).items():
+        for row, value in self.new_values(column, texts).items():
             if row not in gone:
                 start, end = self._spans[row]
-                left, right = value_span(self._source.text[start:end], str(self.label))
+                left, right = value_span(self._source.text[start:end], column)
                 edits.append((start + left, start + right, json.dumps(value, ensure_ascii=False)))
         contents = self._source.edited(sorted(edits))
-        return gzip.compress(contents, mtime=0) if self._compressed else contents
+        yield "", gzip.compress(contents, mtime=0) if self._compressed else contents
 
     def _parsed(self, line: str, number: int) -> dict[str, Any]:
         try:
@@ -82,7 +87,7 @@ class JsonLinesTable(Table):
             ) from error
         if not isinstance(record, dict):
             raise InvalidInputError(
-                f"Line {number} of {self.name} holds no object.\nHint: write one object a line: "
+                f"Line {number} of {self.name} does not hold an object.\nHint: write one object a line: "
                 '{"text": "…", "label": "…"}'
             )
         return record

@@ -1,8 +1,7 @@
-"""Embeddings and probabilities that come beside a table, as arrays or in files."""
+"""Embeddings and probabilities that come with a table, as arrays or in files."""
 
 import os
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from neighboragg._core.checks import check_proba
-from neighboragg._core.types import Array, FloatArray, IntArray
+from neighboragg._core.types import Array, FloatArray
 from neighboragg._data.labels import class_order
-from neighboragg._data.open import read_table
+from neighboragg._data.open import open_source
 from neighboragg.exceptions import InvalidInputError, TrustWarning
 
 # Another order of the columns is suspected if it would agree with this share more of the labels.
@@ -24,23 +23,24 @@ def read_matrix(source: Any, n_rows: int, name: str) -> Array:
     return _checked_shape(*_loaded(source, name)[::2], n_rows)
 
 
-def read_proba(source: Any, labels: Array, judged: IntArray, classes: Sequence[Any] | None) -> FloatArray:
-    """Probabilities of the judged rows, columns in the sorted order of the labels that occur in them."""
+def read_proba(source: Any, labels: Array) -> FloatArray:
+    """Probabilities of all rows, columns in the sorted order of the labels that occur."""
     matrix, named, where = _loaded(source, "proba")
     matrix = _checked_shape(matrix, where, len(labels))
-    present = np.unique(labels[labels != ""])
-    if classes is not None:
-        named = [str(name) for name in classes]
+    known = np.flatnonzero(labels != "")
+    present = np.unique(labels[known])
     names = class_order(present).tolist() if named is None else named
     _check_names(names, matrix, where, present, given=named is not None)
-    proba = check_proba(matrix[judged], where, "audit", n_classes=len(names), n_rows=len(judged))
+    proba = check_proba(matrix[known], where, "audit", n_classes=len(names), n_rows=len(known))
     places = {name: j for j, name in enumerate(names)}
-    kept = proba[:, [places[name] for name in np.unique(labels[judged]).tolist()]]
+    kept = proba[:, [places[name] for name in present.tolist()]]
     totals = kept.sum(axis=1, keepdims=True)
-    # A row whose classes are all absent from the table says nothing about those that are present.
+    # A row whose classes are all absent from the table is no evidence about those that are present.
     kept = np.where(totals > 0, kept / np.where(totals > 0, totals, 1.0), 1.0 / kept.shape[1])
-    _warn_if_swapped(kept, labels[judged], where)
-    return kept
+    _warn_if_swapped(kept, labels[known], where)
+    found = np.full((len(labels), len(present)), np.nan)
+    found[known] = kept
+    return found
 
 
 def _loaded(source: Any, name: str) -> tuple[Array, list[str] | None, str]:
@@ -53,8 +53,9 @@ def _loaded(source: Any, name: str) -> tuple[Array, list[str] | None, str]:
     if not path.exists():
         raise InvalidInputError(f"There is no file {path}.")
     if path.suffix not in (".npy", ".npz"):
-        table = read_table(path)
-        return table.frame.to_numpy(), [str(column) for column in table.frame.columns], str(path)
+        table = open_source(path)
+        frame = table.read(0, len(table), table.columns)
+        return frame.to_numpy(), list(table.columns), str(path)
     try:
         loaded = np.load(path, mmap_mode="r", allow_pickle=False)
         if isinstance(loaded, np.ndarray):
@@ -87,7 +88,7 @@ def _check_names(names: list[str], matrix: Array, where: str, present: Array, *,
         count = f"{len(names)} classes are named" if given else f"there are {len(names)} labels"
         raise InvalidInputError(
             f"{where} has {matrix.shape[1]} columns, but {count}: {shown}.\n"
-            "Hint: name the class of each column: --classes, a CSV file with a header, or an .npz file with proba "
+            "Hint: name the class of each column: a data frame, a CSV file with a header, or an .npz file with proba "
             "and classes."
         )
     if len(set(names)) < len(names):
@@ -113,7 +114,8 @@ def _warn_if_swapped(proba: FloatArray, labels: Array, where: str) -> None:
         warnings.warn(
             f"{where} agrees with {now:.1%} of the labels, but would agree with {other:.1%} if its columns were in "
             f"another order: the column of {pairs}{', …' if len(moved) > 5 else ''}.\n"
-            "Hint: name the class of each column (--classes, or classes= in Python).",
+            "Hint: name the class of each column: a data frame, a CSV file with a header, or an .npz file with proba "
+            "and classes.",
             TrustWarning,
             stacklevel=4,
         )

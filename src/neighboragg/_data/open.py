@@ -1,61 +1,127 @@
-"""Any file as a table, by its name."""
+"""Any place of rows as a source: a path, several files, a folder, a data frame or a data set."""
 
+import glob
 import os
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from neighboragg._data.arrow import FeatherTable, ParquetTable
-from neighboragg._data.csv import CsvTable
-from neighboragg._data.excel import ExcelTable
-from neighboragg._data.folder import FolderTable
-from neighboragg._data.jsonl import JsonLinesTable
-from neighboragg._data.source import FrameTable, Table
-from neighboragg.exceptions import InvalidInputError
+from neighboragg._core.packages import publish
+from neighboragg._data.arrow import FeatherSource
+from neighboragg._data.csv import CsvSource
+from neighboragg._data.excel import ExcelSource
+from neighboragg._data.folder import FolderSource
+from neighboragg._data.jsonl import JsonLinesSource
+from neighboragg._data.parquet import ParquetSource, holds_parquet
+from neighboragg._data.source import FrameSource, Source
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
-# A further format is one class, and its name here.
-FORMATS: tuple[type[Any], ...] = (CsvTable, JsonLinesTable, ParquetTable, FeatherTable, ExcelTable)
-COMPRESSIBLE = (CsvTable, JsonLinesTable)
+# A further format is one class, and its name here with the reading options that it takes.
+FORMATS: dict[type[Source], tuple[str, ...]] = {
+    CsvSource: ("sep", "encoding"),
+    JsonLinesSource: ("encoding",),
+    ParquetSource: (),
+    FeatherSource: (),
+    ExcelSource: ("sheet",),
+}
+COMPRESSIBLE = (CsvSource, JsonLinesSource)
 
 
-def read_table(
-    source: Any,
-    label: str | None = None,
-    *,
-    sep: str | None = None,
-    encoding: str | None = None,
-) -> Table:
-    """Read a table with the text of its labels."""
-    if hasattr(source, "columns") and (hasattr(source, "iloc") or hasattr(source, "to_pandas")):
-        return FrameTable(source, label)
-    if not isinstance(source, str | os.PathLike):
+@dataclass(frozen=True, init=False)
+class Table:
+    """A table in a file, with options of how to read it.
+
+    Parameters
+    ----------
+    path : path-like, str or list of these
+        CSV, JSON lines (each also compressed by gzip), Excel, Feather or Parquet file; several Parquet files as
+        a folder, a pattern or a list.
+    sep : str, default=None
+        Delimiter of a CSV file. None detects it.
+    encoding : str, default=None
+        Encoding of a CSV or JSON lines file. None reads UTF-8, or what a byte order mark names.
+    sheet : str, default=None
+        Sheet of an Excel workbook. None reads the first.
+
+    Notes
+    -----
+    Nothing is opened before the rows are needed.
+
+    Examples
+    --------
+    >>> from neighboragg import Table
+    >>> Table("wines.csv", sep=";")
+    Table(path='wines.csv', sep=';', encoding=None, sheet=None)
+    """
+
+    path: Any
+    sep: str | None
+    encoding: str | None
+    sheet: str | None
+
+    def __init__(
+        self, path: Any, *, sep: str | None = None, encoding: str | None = None, sheet: str | None = None
+    ) -> None:
+        for name, value in {"path": path, "sep": sep, "encoding": encoding, "sheet": sheet}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options that are set."""
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "path"}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def open_source(given: Any) -> Source:
+    """Open whatever holds rows."""
+    table = given if isinstance(given, Table) else Table(given)
+    given, options = table.path, table.options
+    if isinstance(given, str | os.PathLike):
+        kind, path = _kind_of(given)
+    elif isinstance(given, list | tuple) and all(isinstance(one, str | os.PathLike) for one in given):
+        kind, path = ParquetSource, given
+    elif hasattr(given, "to_pandas") or hasattr(given, "iloc"):
+        kind, path = FrameSource, given
+    elif hasattr(given, "column_names"):
         raise InvalidInputError(
-            f"A table is the path of a file or a data frame. Got {type(source).__name__} instead."
+            f"The rows of a {type(given).__name__} cannot be read more than once.\n"
+            "Hint: load the data set without streaming."
         )
-    path = Path(source)
-    if path.is_dir():
-        _refuse_column(label, path)
-        return FolderTable(path)
-    if not path.suffix and not path.exists():
-        raise InvalidInputError(f"There is no file or folder {path}.")
-    kind = format_of(path)
+    else:
+        raise InvalidInputError(
+            "A source of rows is a path, a pattern, a list of Parquet files, a data frame or a data set. "
+            f"Got {type(given).__name__} instead."
+        )
+    if unused := [name for name in options if name not in FORMATS.get(kind, ())]:
+        takers = ", ".join(
+            one.__name__.removesuffix("Source") for one, taken in FORMATS.items() if unused[0] in taken
+        )
+        raise InvalidParameterError(
+            f"The option {unused[0]!r} does not apply to {given}.\nHint: leave it out; it is for {takers} files."
+        )
     try:
-        path.open("rb").close()
-        return kind(path, label, sep, encoding)
+        return kind(path, **options)
     except FileNotFoundError as error:
         raise InvalidInputError(f"There is no file {path}.") from error
     except OSError as error:
         raise InvalidInputError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
-def _refuse_column(label: str | None, folder: Path) -> None:
-    if label is not None:
-        raise InvalidInputError(
-            f"{folder} is a folder: of pictures, labeled by the folders in it. It has no column {label!r}.\n"
-            "Hint: leave out the label column, or name a file."
-        )
+def _kind_of(given: str | os.PathLike[str]) -> tuple[type[Any], Any]:
+    """The class that reads what is in a place, and what to pass to it."""
+    path = Path(given)
+    if path.is_dir():
+        return (ParquetSource, given) if holds_parquet(path) else (FolderSource, path)
+    if path.exists():
+        return format_of(path), path
+    if "://" in str(given) or glob.has_magic(str(given)):
+        return ParquetSource, given
+    if not path.suffix:
+        raise InvalidInputError(f"There is no file or folder {path}.")
+    return format_of(path), path
 
 
-def format_of(path: Path) -> type[Any]:
+def format_of(path: Path) -> type[Source]:
     """The class that reads files of that name."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compressed = suffixes[-1:] == [".gz"]
@@ -67,3 +133,6 @@ def format_of(path: Path) -> type[Any]:
         f"Cannot tell the format of {path}.\n"
         "Hint: use .csv, .tsv or .jsonl (each also with .gz), .parquet, .feather or .xlsx."
     )
+
+
+publish(globals())

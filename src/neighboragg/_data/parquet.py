@@ -1,8 +1,10 @@
-"""Parquet files: which ones are meant, cut into parts, and rows read from them."""
+"""Parquet files: which files a source stands for, their parts, rows read from them, and files with other labels."""
 
 import glob
 import hashlib
-from collections.abc import Sequence
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from itertools import takewhile
@@ -13,6 +15,9 @@ from typing import Any
 import numpy as np
 
 from neighboragg._core.packages import import_extra
+from neighboragg._core.types import Array, IntArray
+from neighboragg._data.arrow import plain_columns, table_cells, typed_frame, with_new_values
+from neighboragg._data.source import Source, label_texts, replaced_values
 from neighboragg.exceptions import InvalidInputError
 
 # Of a column while it is read: without it whole columns of a row group would be in memory.
@@ -35,10 +40,14 @@ def open_parquet(path: str, filesystem: Any, purpose: str, *, called: str | None
     except FileNotFoundError as error:
         raise InvalidInputError(f"There is no file {name}.") from error
     except (arrow.ArrowException, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InvalidInputError(
-            f"{name} is not a complete Parquet file: {reason}\nHint: wait until it is written, or write it again."
-        ) from error
+        raise _incomplete(name, error) from error
+
+
+def _incomplete(name: str, error: Exception) -> InvalidInputError:
+    reason = str(error).strip().splitlines()[0]
+    return InvalidInputError(
+        f"{name} is not a complete Parquet file: {reason}\nHint: wait until it is written, or write it again."
+    )
 
 
 PURPOSE = "Reading Parquet files"
@@ -136,12 +145,9 @@ def list_files(source: Any, *, output: str | PathLike[str] | None = None) -> lis
     return paths
 
 
-def holds_parquet(source: str | PathLike[str]) -> bool:
-    """Whether a source is a set of Parquet files: a folder that holds any, a pattern, or an address."""
-    path = Path(source)
-    if path.is_dir():
-        return any(_is_data(file.relative_to(path)) for file in path.rglob("*"))
-    return "://" in str(source) or _is_pattern(path)
+def holds_parquet(folder: Path) -> bool:
+    """Whether a folder holds Parquet files."""
+    return any(_is_data(file.relative_to(folder)) for file in folder.rglob("*"))
 
 
 def check_apart(source: Any, output: str | PathLike[str]) -> None:
@@ -326,3 +332,147 @@ def _open(path: str) -> Any:
 
 def _named(given: Sequence[Any]) -> str:
     return str(given[0]) if len(given) == 1 else f"{given[0]} and {len(given) - 1} more"
+
+
+class ParquetSource(Source):
+    """Parquet files of any size: one, or those of a folder, a pattern or a list, whose rows are numbered together."""
+
+    suffixes = SUFFIXES
+
+    def __init__(self, given: Any) -> None:
+        self.name, self.notes = _named(_given(given)), []
+        self._inputs = find_files(given)
+        self._ends = np.cumsum([0, *(file.rows for file in self._inputs)])
+        self._is_one = len(self._inputs) == 1 and Path(str(given)).suffix.lower() in SUFFIXES
+        self._folder = given if isinstance(given, str | PathLike) and Path(given).is_dir() else None
+        first = first_with_rows(self._inputs)
+        with _open(first.path) as file:
+            schema = file.schema_arrow
+        written = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+        self._index = [name for name in written if isinstance(name, str)]
+        self.header = [name for name in schema.names if name not in self._index]
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    @property
+    def files(self) -> list[str]:
+        """Paths or addresses, in the order of the rows."""
+        return [file.path for file in self._inputs]
+
+    @property
+    def is_many(self) -> bool:
+        """Whether a copy is a folder with a file for each of the files."""
+        return not self._is_one
+
+    @property
+    def root(self) -> Path:
+        """The folder that holds all files."""
+        if self._folder is not None:
+            return Path(self._folder).resolve()
+        return Path(os.path.commonpath([str(Path(path).parent) for path in self.files]))
+
+    @property
+    def digest(self) -> str:
+        """Digest of sizes and footers."""
+        facts = [(file.rows, file.size, file.footer) for file in self._inputs]
+        return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+    def read(self, start: int, stop: int, columns: Sequence[str]) -> Any:
+        """Some columns of the rows of a range as a data frame."""
+        names = [self.header[self.columns.index(name)] for name in columns]
+        return typed_frame(self._table(start, stop, names).rename_columns(list(columns)))
+
+    def texts(self, column: str) -> Array:
+        """Every cell of a column as text; empty if it is missing or blank."""
+        return label_texts(self._values(column), self.name, column)
+
+    def place_of(self, row: int) -> str:
+        """The number of the row in its file, counted from 0, and which file."""
+        number, names = int(np.searchsorted(self._ends, row, side="right")) - 1, self._names
+        place = f"row {row - int(self._ends[number])}"
+        return f"{names[number]}, {place}" if names[number] else place
+
+    def cells_of(self, rows: IntArray) -> list[list[tuple[str, Any]]]:
+        """The values of all columns."""
+        cells = []
+        for start, stop in self.parts():
+            first, last = np.searchsorted(rows, (start, stop))
+            if first < last:
+                table = self._table(start, stop, [*self.header, *self._index])
+                cells += table_cells(table.take(rows[first:last] - start))
+        return cells
+
+    def relabeled(
+        self, column: str, texts: Mapping[int, str], dropped: Collection[int] = ()
+    ) -> Iterator[tuple[str, bytes]]:
+        """The files with new labels in some rows and without some others; a file without any is copied."""
+        new = replaced_values(self._values(column), self.texts(column), texts, self.name)
+        for name, file, start, stop in zip(
+            self._names, self._inputs, self._ends[:-1], self._ends[1:], strict=True
+        ):
+            mine = {row - int(start): value for row, value in new.items() if start <= row < stop}
+            gone = {row - int(start) for row in dropped if start <= row < stop}
+            yield name, _rewritten(file, column, mine, gone)
+
+    @property
+    def _names(self) -> list[str]:
+        """What a copy of each file is called in a folder of its own; empty for a single file."""
+        if self._is_one:
+            return [""]
+        if any("://" in path for path in self.files):
+            return [f"{number:05d}-{path.rpartition('/')[2]}" for number, path in enumerate(self.files)]
+        return [Path(path).relative_to(self.root).as_posix() for path in self.files]
+
+    def _values(self, column: str) -> list[Any]:
+        """The values of a column, which must be of one type in all files: 1 and 1.0 would be two labels."""
+        name = column if column in self._index else self.header[self.columns.index(self.named(column))]
+        values: list[Any] = []
+        first: tuple[str, InputFile] | None = None
+        for start, stop, file in zip(self._ends[:-1], self._ends[1:], self._inputs, strict=True):
+            if start < stop:
+                cells = self._table(int(start), int(stop), [name]).column(0)
+                kind = str(cells.type).removeprefix("large_")
+                first = first or (kind, file)
+                if kind != first[0]:
+                    raise InvalidInputError(
+                        f"Column {column!r} is of the type {kind} in {file.path}, and of the type {first[0]} in "
+                        f"{first[1].path}.\nHint: write all files with the same types."
+                    )
+                values += cells.to_pylist()
+        return values
+
+    def _table(self, start: int, stop: int, names: Sequence[str]) -> Any:
+        """Columns of the rows of a range as an Arrow table, coded texts as texts."""
+        arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
+        tables = []
+        for file, before in zip(self._inputs, self._ends.tolist(), strict=False):
+            low, high = max(start - before, 0), min(stop - before, file.rows)
+            if low < high:
+                try:
+                    tables.append(plain_columns(read_part(Part(0, file, low, high, before + low), names)))
+                except (arrow.ArrowException, OSError) as error:
+                    raise _incomplete(file.path, error) from error
+        return tables[0] if len(tables) == 1 else arrow.concat_tables(tables, promote_options="permissive")
+
+
+def _rewritten(file: InputFile, column: str, new: Mapping[int, Any], dropped: Collection[int]) -> bytes:
+    """Contents of a file with new values in some rows of a column and without some rows."""
+    filesystem, place = _filesystem(file.path)
+    if not new and not dropped:
+        with filesystem.open_input_file(place) as stream:
+            return bytes(stream.read())
+    arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
+    parquet = import_extra("pyarrow.parquet", extra="dask", purpose=PURPOSE)
+    with _open(file.path) as opened:
+        table, facts = opened.read(), opened.metadata
+    group = facts.row_group(0)
+    compression = {facts.schema.column(j).path: group.column(j).compression for j in range(group.num_columns)}
+    sink = arrow.BufferOutputStream()
+    parquet.write_table(
+        with_new_values(table, table.column_names.index(column), new, dropped),
+        sink,
+        compression=compression,
+        row_group_size=max(1, group.num_rows),
+    )
+    return bytes(sink.getvalue())

@@ -1,8 +1,8 @@
-"""What every format shares: features, the text of labels, and a copy of the file with other labels."""
+"""One source of rows for every format: columns, labels as text, rows in parts, and a copy with other labels."""
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,97 +10,211 @@ from typing import Any, ClassVar
 import numpy as np
 
 from neighboragg._core.packages import import_extra
-from neighboragg._core.types import Array
+from neighboragg._core.types import Array, IntArray
 from neighboragg.exceptions import InvalidInputError
 
+PART_ROWS = 65_536
 
-class Table(ABC):
-    """A table with a label column."""
+
+class Source(ABC):
+    """Rows with named columns, wherever they are."""
 
     suffixes: ClassVar[tuple[str, ...]] = ()
+    #: The column of labels that every source of this kind has; None where the user names it.
+    own_label: ClassVar[str | None] = None
     name: str
-    label: str | None
-    labels: Array
+    #: Names of the columns as they are written, which may repeat or be empty.
+    header: list[str]
     notes: list[str]
 
+    @abstractmethod
     def __len__(self) -> int:
-        return len(self.labels)
+        """Number of rows."""
+
+    @abstractmethod
+    def read(self, start: int, stop: int, columns: Sequence[str]) -> Any:
+        """Some columns of the rows of a range as a data frame."""
+
+    @abstractmethod
+    def texts(self, column: str) -> Array:
+        """Every cell of a column as text; empty if it is missing or blank."""
+
+    @abstractmethod
+    def relabeled(
+        self, column: str, texts: Mapping[int, str], dropped: Collection[int] = ()
+    ) -> Iterator[tuple[str, bytes]]:
+        """Name and contents of every file, with new labels in some rows and without some others.
+
+        Nothing else changes. The name is empty where the source is a single file.
+        """
 
     @cached_property
-    @abstractmethod
-    def frame(self) -> Any:
-        """The columns beside the label, each of the type its values have."""
+    def columns(self) -> list[str]:
+        """Names that tell the columns apart."""
+        return unique_names(self.header)
 
-    @abstractmethod
-    def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
-        """The file with new labels in some rows and without some others; nothing else changes."""
+    @property
+    def files(self) -> list[str]:
+        """Paths or addresses of the files that the rows come from."""
+        return [self.name]
 
-    @abstractmethod
-    def cells_of(self, row: int) -> Sequence[tuple[str, Any]]:
-        """Name and value of every cell of a row, the label included; none if no file holds the row."""
+    @property
+    def is_many(self) -> bool:
+        """Whether a copy is a folder with a file for each of the files."""
+        return False
 
-    def digest_of(self, row: int) -> str:
-        """Digest of all cells of a row, by which it is known again wherever it stands; empty without a file."""
-        cells = sorted((name, repr(value)) for name, value in self.cells_of(row))
-        return hashlib.sha256(repr(cells).encode()).hexdigest() if cells else ""
+    @property
+    def row_names(self) -> Any:
+        """What users call the rows: numbers from 0, or the index of a data frame."""
+        return np.arange(len(self))
+
+    @property
+    def root(self) -> Path:
+        """Folder that paths of images are relative to."""
+        return Path(self.name).parent
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the whole file; empty if there is none."""
-        with Path(self.name).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        """Digest of all files; empty if there are none."""
+        digest = hashlib.sha256()
+        for path in self.files:
+            with Path(path).open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest() if self.files else ""
+
+    def named(self, column: str) -> str:
+        """The name in `columns` of a column that a user named."""
+        return self.columns[position_of(column, self.header, self.name)]
+
+    def parts(self, most: int = PART_ROWS) -> list[tuple[int, int]]:
+        """Ranges of at most that many rows."""
+        return [(start, min(start + most, len(self))) for start in range(0, len(self), most)]
+
+    def take(self, rows: IntArray, columns: Sequence[str]) -> Any:
+        """Some columns of the rows with these numbers, which ascend, as a data frame."""
+        pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
+        found = []
+        for start, stop in self.parts():
+            first, last = np.searchsorted(rows, (start, stop))
+            if first < last or not start:
+                found.append(self.read(start, stop, columns).iloc[rows[first:last] - start])
+        return pandas.concat(found, ignore_index=True) if len(found) > 1 else found[0].reset_index(drop=True)
 
     def place_of(self, row: int) -> str:
         """Where a person finds a row, e.g. "line 17"."""
         return f"row {row}"
 
+    def cells_of(self, rows: IntArray) -> list[list[tuple[str, Any]]]:
+        """Name and value of every cell of the rows with these numbers, which ascend; none without a file."""
+        return [[] for _ in rows]
 
-class FrameTable(Table):
-    """A data frame that came from no file."""
+    def digests_of(self, rows: IntArray) -> list[str]:
+        """Digest of all cells of each row, to find the row again wherever it moves; empty without a file."""
+        return [
+            hashlib.sha256(repr(sorted((name, repr(value)) for name, value in cells)).encode()).hexdigest()
+            if cells
+            else ""
+            for cells in self.cells_of(rows)
+        ]
 
-    def __init__(self, frame: Any, label: str | None) -> None:
-        self.name, self.label, self.notes = "the table", label, []
-        names = [str(column) for column in frame.columns]
-        place = None if label is None else position_of(label, names, self.name)
-        values: Sequence[Any] = [None] * len(frame)
-        if place is not None:
-            values = frame.iloc[:, place].tolist() if hasattr(frame, "iloc") else frame[label].to_list()
-        if not hasattr(frame, "iloc"):  # polars; whole numbers with gaps would become fractions in pandas
-            frame = frame.to_pandas()
-        self._features = frame.iloc[:, [j for j in range(len(names)) if j != place]]
-        self.labels = label_texts(values, self.name, label)
+
+class HeldSource(Source):
+    """A source whose rows are all in memory."""
+
+    @property
+    @abstractmethod
+    def frame(self) -> Any:
+        """All columns, each of the type that its values have."""
+
+    @abstractmethod
+    def values(self, column: str) -> Sequence[Any]:
+        """The cells of a column as they are stored."""
+
+    def read(self, start: int, stop: int, columns: Sequence[str]) -> Any:
+        """Some columns of the rows of a range as a data frame."""
+        return self.frame.iloc[start:stop][list(columns)]
+
+    def texts(self, column: str) -> Array:
+        """Every cell of a column as text; empty if it is missing or blank."""
+        return label_texts(self.values(column), self.name, column)
+
+    def new_values(self, column: str, texts: Mapping[int, str]) -> dict[int, Any]:
+        """New labels as values of the type that the column has."""
+        return replaced_values(self.values(column), self.texts(column), texts, self.name)
+
+
+class FrameSource(HeldSource):
+    """A data frame (pandas, polars), an Arrow table or a Hugging Face data set, which came from no file."""
+
+    def __init__(self, given: Any) -> None:
+        self.name, self.notes = "the table", []
+        # Data sets that return tensors or NumPy arrays hold the same rows.
+        self._given = given.with_format(None) if hasattr(given, "with_format") else given
+        self._frame = self._given if hasattr(self._given, "iloc") else self._given.to_pandas()
+        self.header = [str(column) for column in self._frame.columns]
+
+    def __len__(self) -> int:
+        return len(self._frame)
 
     @cached_property
     def frame(self) -> Any:
-        """The columns beside the label."""
-        return self._features.set_axis(unique_names(self._features.columns), axis=1)
+        """All columns."""
+        return self._frame.set_axis(self.columns, axis=1)
 
-    def relabeled(self, texts: Mapping[int, str], dropped: Collection[int] = ()) -> bytes:
+    @property
+    def files(self) -> list[str]:
+        """None."""
+        return []
+
+    @property
+    def row_names(self) -> Any:
+        """The index."""
+        return self._frame.index
+
+    @property
+    def root(self) -> Path:
+        """The folder where Python was started."""
+        return Path()
+
+    def place_of(self, row: int) -> str:
+        """The label of the row in the index."""
+        return f"row {self.row_names[row]}"
+
+    def values(self, column: str) -> Sequence[Any]:
+        """The cells of a column; numbers that name a class of a data set are that name."""
+        place = position_of(column, self.header, self.name)
+        if not hasattr(self._given, "iloc") and not hasattr(self._given, "features"):
+            # Not from the pandas frame, in which whole numbers with gaps would be fractions.
+            cells = self._given[column]
+            return list(cells.to_pylist() if hasattr(cells, "to_pylist") else cells.to_list())
+        values = self._frame.iloc[:, place].tolist()
+        features = getattr(self._given, "features", None)
+        names = getattr(features[column], "names", None) if isinstance(features, Mapping) else None
+        if not names:
+            return list(values)
+        known = {float(code): name for code, name in enumerate(names)}
+        return [known.get(value) for value in values]  # -1 and missing ones have no label
+
+    def relabeled(
+        self, column: str, texts: Mapping[int, str], dropped: Collection[int] = ()
+    ) -> Iterator[tuple[str, bytes]]:
         """Not for data frames."""
         raise InvalidInputError("A data frame has no file to write.\nHint: read the table from its file.")
 
-    def cells_of(self, row: int) -> Sequence[tuple[str, Any]]:
-        """None, as there is no file to find them in."""
-        return ()
 
-    @cached_property
-    def digest(self) -> str:
-        """Empty, as there is no file."""
-        return ""
-
-
-def position_of(label: str, names: Sequence[str], where: str) -> int:
+def position_of(column: str, names: Sequence[str], where: str) -> int:
     """Position of the column of that name, which must occur once."""
-    count = list(names).count(label)
-    if count == 0:
-        raise InvalidInputError(
-            f"There is no column {label!r} in {where}.\nHint: the columns are {', '.join(map(repr, names))}."
-        )
+    count = list(names).count(column)
     if count > 1:
         raise InvalidInputError(
-            f"{count} columns of {where} are called {label!r}.\nHint: give the label column a name of its own."
+            f"{count} columns of {where} are called {column!r}.\nHint: give the label column a name of its own."
         )
-    return list(names).index(label)
+    if count == 1:
+        return list(names).index(column)
+    if column in (unique := unique_names(names)):
+        return unique.index(column)
+    shown = ", ".join(map(repr, names[:20])) + (", …" if len(names) > 20 else "")
+    raise InvalidInputError(f"There is no column {column!r} in {where}.\nHint: the columns are {shown}.")
 
 
 def unique_names(names: Sequence[Any]) -> list[str]:
@@ -117,14 +231,14 @@ def unique_names(names: Sequence[Any]) -> list[str]:
     return unique
 
 
-def label_texts(values: Sequence[Any], where: str, label: str | None) -> Array:
+def label_texts(values: Sequence[Any], where: str, column: str) -> Array:
     """Text of labels of any type: ``str(value)``, and empty where the value is missing or blank."""
     pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
     texts = []
     for i, value in enumerate(values):
         if isinstance(value, list | dict | tuple | set | np.ndarray):
             raise InvalidInputError(
-                f"The label column {label!r} of {where} holds {value!r} in row {i}, which is no label.\n"
+                f"The label column {column!r} of {where} holds {value!r} in row {i}, which is not a label.\n"
                 "Hint: a label is a text or a number."
             )
         missing = value is None or bool(pandas.isna(value))
@@ -133,7 +247,7 @@ def label_texts(values: Sequence[Any], where: str, label: str | None) -> Array:
 
 
 def blank_to_empty(texts: Sequence[str]) -> Array:
-    """Texts as an array, those of spaces alone empty."""
+    """Texts as an array; those of spaces alone become empty."""
     return np.array(["" if not text.strip() else text for text in texts], dtype=str)
 
 

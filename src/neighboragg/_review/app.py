@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from neighboragg._core.checks import check_real
 from neighboragg._core.packages import import_extra, publish
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.labels import ReviewSet, load_review_set
+from neighboragg.labels import AuditFiles, Origin, ReviewSet, load_review_set
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -67,38 +67,39 @@ def create_app(
 
 
 def review(
-    review_set_path: str | os.PathLike[str],
+    file: str | os.PathLike[str] = "suspicious.csv",
     *,
+    images: str | os.PathLike[str] | None = None,
     host: str = "127.0.0.1",
     port: int = 0,
+    allow_host: Sequence[str] = (),
+    browser: bool = True,
     store_path: str | os.PathLike[str] | None = None,
     token: str | None = None,
-    open_browser: bool = True,
-    image_root: str | os.PathLike[str] | None = None,
-    allow_hosts: Sequence[str] = (),
 ) -> None:
     """Serve the review page until interrupted, and print its address.
 
     Parameters
     ----------
-    review_set_path : path-like
-        The review set, a JSON file.
+    file : path-like, default="suspicious.csv"
+        CSV file that the audit wrote, or a review set (a JSON file).
+    images : path-like, default=None
+        Folder that image paths are relative to. If None, that of the audited source if it exists, else the folder of
+        the file.
     host : str, default="127.0.0.1"
         Address to listen on; by default only this machine can connect.
     port : int, default=0
         Port to listen on; 0 takes a free one.
+    allow_host : sequence of str, default=()
+        Host names under which browsers may call, in addition to those of this machine's loopback, `host`, and this
+        machine's name if `host` is not the loopback.
+    browser : bool, default=True
+        Whether to open the address in the default browser.
     store_path : path-like, default=None
-        The SQLite file of the decisions. If None, it lies beside the review set and is named after it:
+        The SQLite file of the decisions. If None, it is next to the review set and named after it:
         ``name.decisions.sqlite``.
     token : str, default=None
         The secret in the address. If None, a new random one.
-    open_browser : bool, default=True
-        Whether to open the address in the default browser.
-    image_root : path-like, default=None
-        Folder that image paths are relative to. If None, the folder of the review set.
-    allow_hosts : sequence of str, default=()
-        Host names under which browsers may call, besides those of this machine's loopback, `host`, and this
-        machine's name if `host` is not the loopback.
 
     See Also
     --------
@@ -116,21 +117,23 @@ def review(
     Examples
     --------
     >>> from neighboragg import review
-    >>> review("suspicious.json", port=8000)  # doctest: +SKIP
+    >>> review("suspicious.csv", port=8000)  # doctest: +SKIP
     Review page: http://127.0.0.1:8000/?token=…
     """
     uvicorn = import_extra("uvicorn", extra="review", purpose="The review page")
-    source = Path(review_set_path)
-    names = _host_names(host, allow_hosts)
+    source = Path(file)
+    if source.suffix.lower() == ".csv":
+        source = AuditFiles(source).existing_review()
+    names = _host_names(host, allow_host)
     secret = secrets.token_urlsafe(32) if token is None else token
     review_set = load_review_set(source)
-    pictures = source.resolve().parent if image_root is None else Path(image_root)
-    _check_pictures(review_set, pictures)
+    root = _image_root(review_set, source) if images is None else Path(images)
+    _check_images(review_set, root)
     app = create_app(
         review_set,
         source.with_suffix(".decisions.sqlite") if store_path is None else store_path,
         token=secret,
-        image_root=pictures,
+        image_root=root,
         allowed_hosts=names,
     )
     config = uvicorn.Config(
@@ -146,7 +149,7 @@ def review(
                     f"The page answers to the names {', '.join(names)}; allow others with --allow-host.\n"
                 )
             sys.stdout.flush()
-            with _private_page(address) if open_browser else nullcontext() as page:
+            with _private_page(address) if browser else nullcontext() as page:
                 if page is not None:
                     webbrowser.open(page)
                 uvicorn.Server(config).run(sockets=[listener])
@@ -157,12 +160,19 @@ def review(
         app.state.store.close()
 
 
-def _check_pictures(review_set: ReviewSet, root: Path) -> None:
-    """Raise if all pictures are missing: then it is the folder that is wrong."""
+def _image_root(review_set: ReviewSet, path: Path) -> Path:
+    """Folder that image paths are relative to: that of the audited source, or of the review set."""
+    origin = Origin.read(review_set)
+    root = path.resolve().parent if origin is None else Path(origin.root)
+    return root if root.is_dir() else path.resolve().parent
+
+
+def _check_images(review_set: ReviewSet, root: Path) -> None:
+    """Raise if all images are missing: then the folder is wrong."""
     paths = [str(item.content["image"]) for item in review_set.items if item.kind == "image"]
     if paths and not any((root / path).is_file() for path in paths):
         raise InvalidInputError(
-            f"None of the {len(paths):,} pictures to review is below {root}; the first is {paths[0]}.\n"
+            f"None of the {len(paths):,} images to review is below {root}; the first is {paths[0]}.\n"
             "Hint: --images folder, the folder that was audited, or that of the table."
         )
 

@@ -15,7 +15,7 @@ import jinja2
 import numpy as np
 
 from neighboragg._core.display import _is_missing, show_value
-from neighboragg._data.folder import PICTURE_TYPES
+from neighboragg._data.folder import IMAGE_TYPES
 from neighboragg._review.queue import QUEUE_NAMES, SHOW_NAMES, Queue, Queues, ReviewFilter
 from neighboragg._review.statistics import statistics_of_counts
 from neighboragg._review.store import Decision, DecisionConflictError, DecisionStore
@@ -326,7 +326,7 @@ class Site:
         # A link in the folder could still lead out of it.
         if not file.is_relative_to(self.image_root) or not file.is_file():
             raise RefusedError(404, "No such picture", "The picture is missing from the folder of images.")
-        return file, PICTURE_TYPES[Path(path).suffix.lower()]
+        return file, IMAGE_TYPES[Path(path).suffix.lower()]
 
     def _groups(self, item: ReviewItem) -> list[dict[str, Any]]:
         """Neighbors of the given and of the suggested class; one group if they are the same class."""

@@ -1,19 +1,28 @@
-"""Rows and labels gathered from many Parquet files, part by part."""
+"""Rows, labels and results gathered part by part."""
 
-from collections.abc import Sequence
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from numbers import Integral
+from pathlib import Path
+from secrets import token_hex
+from shutil import rmtree
 from typing import Any
 
+import joblib
 import numpy as np
 
-from neighboragg._core.checks import check_integer, check_labels
+import neighboragg
+from neighboragg._core.checks import check_labels
+from neighboragg._core.files import home
 from neighboragg._core.packages import import_extra
-from neighboragg._core.types import Array, ArrayLike, IntArray
-from neighboragg._data.arrow import as_frame, listed_names, plain_columns
-from neighboragg._data.parquet import PURPOSE, Part, column_names, cut, find_files, first_with_rows, read_part
-from neighboragg._run.executor import Executor, executor_for
-from neighboragg.exceptions import InvalidInputError
+from neighboragg._core.progress import expect, step
+from neighboragg._core.types import Array, IntArray
+from neighboragg._data.arrow import as_frame, plain_columns
+from neighboragg._data.parquet import PURPOSE, Part, read_part
+from neighboragg._run.executor import Executor
+from neighboragg.exceptions import InvalidInputError, PartsFailedError
 
 
 @dataclass(frozen=True)
@@ -101,40 +110,65 @@ def _in_order(executor: Executor, work: Any, parts: Sequence[Part]) -> list[Any]
     return [found[part.number] for part in parts]
 
 
-def take_rows(
-    source: Any,
-    rows: int | ArrayLike,
-    *,
-    columns: Sequence[str] | None = None,
-    client: Any = None,
-    part_rows: int = 65_536,
-    n_jobs: int | None = None,
-    random_state: int = 0,
-) -> Any:
-    """Read some rows of Parquet files of any size."""
-    check_integer(part_rows, "part_rows", "take_rows", minimum=1)
-    files = find_files(source)
-    wanted = _wanted(rows, sum(file.rows for file in files), random_state)
-    names = listed_names(columns, "columns", "take_rows") or tuple(column_names(first_with_rows(files)))
-    parts = cut(files, part_rows)
-    needed = [part for part in parts if len(places_in(wanted, part))]
-    frame = as_frame(read_rows(executor_for(client, n_jobs), needed or parts[:1], names, wanted))
-    return frame.set_index(wanted)
+def gather(
+    work: Callable[[Any], dict[str, Array]],
+    spans: Sequence[tuple[int, int]],
+    executor: Executor,
+    identity: tuple[Any, ...],
+) -> list[dict[str, Array]]:
+    """Arrays that come of ranges of rows, in their order.
+
+    Finished ranges are kept until all are, to resume a run. `identity` is all that the arrays depend on; without it
+    nothing is kept.
+    """
+    folder = _folder_for(identity) if identity else None
+    found = {span: arrays for span in spans if (arrays := _kept(folder, span)) is not None}
+    missing = [span for span in spans if span not in found]
+    expect(len(missing))
+    failed: dict[str, str] = {}
+    for outcome in executor.run(work, missing):
+        if outcome.error is not None:
+            failed[f"rows {outcome.item[0]} to {outcome.item[1] - 1}"] = outcome.error
+        else:
+            found[outcome.item] = outcome.value
+            _keep(folder, outcome.item, outcome.value)
+        step()
+    if failed and folder is not None:
+        raise PartsFailedError(failed, len(spans), folder)
+    if failed:
+        place, error = min(failed.items())
+        raise InvalidInputError(f"{len(failed)} of {len(spans)} parts failed, such as {place}: {error}")
+    if folder is not None:
+        rmtree(folder, ignore_errors=True)
+    return [found[span] for span in spans]
 
 
-def _wanted(rows: int | ArrayLike, n_rows: int, random_state: int) -> IntArray:
-    """Numbers of rows, ascending."""
-    if isinstance(rows, bool | Integral):
-        n_wanted = min(check_integer(rows, "rows", "take_rows", minimum=1), n_rows)
-        return np.sort(np.random.default_rng(random_state).choice(n_rows, n_wanted, replace=False))
-    given = np.asarray(rows)
-    if given.size and (given.ndim != 1 or given.dtype.kind not in "iu"):
-        raise InvalidInputError(
-            f"The 'rows' parameter of take_rows must be a number of rows, or a list of whole numbers of rows. "
-            f"Got an array of {given.dtype} of shape {given.shape}.\n"
-            "Hint: np.flatnonzero(mask) gives the numbers of the rows of a mask."
-        )
-    wanted = np.unique(given).astype(np.int64)
-    if len(wanted) and not 0 <= wanted[0] <= wanted[-1] < n_rows:
-        raise InvalidInputError(f"There are {n_rows} rows. Got the numbers {wanted[0]} to {wanted[-1]}.")
-    return wanted
+def _folder_for(identity: tuple[Any, ...]) -> Path | None:
+    """Where the parts of a run are kept; None if what they depend on has no digest."""
+    try:
+        digest = joblib.hash((neighboragg.__version__, *identity), hash_name="sha1")
+    except Exception:  # a callable of the user that cannot be pickled
+        return None
+    return home() / "audits" / digest
+
+
+def _kept(folder: Path | None, span: tuple[int, int]) -> dict[str, Array] | None:
+    """The arrays of a range from an earlier run; None if there are none, or they are damaged."""
+    if folder is None:
+        return None
+    try:
+        with np.load(folder / f"{span[0]}-{span[1]}.npz", allow_pickle=False) as stored:
+            return dict(stored)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        return None
+
+
+def _keep(folder: Path | None, span: tuple[int, int], arrays: dict[str, Array]) -> None:
+    """Keep the arrays of a range; a folder that cannot be written is none to stop for."""
+    if folder is None:
+        return
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = folder / f".{token_hex(4)}.npz"
+        np.savez(partial, allow_pickle=False, **arrays)
+        partial.replace(folder / f"{span[0]}-{span[1]}.npz")

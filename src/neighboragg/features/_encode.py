@@ -3,6 +3,7 @@
 import hashlib
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +21,7 @@ from neighboragg._core.inputs import as_plain
 from neighboragg._core.progress import announce, expect, step
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._store.objects import Savable
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError, TrustWarning
 from neighboragg.features._images import (
     DESCRIPTOR,
     content_of,
@@ -34,7 +35,7 @@ from neighboragg.features._vector_cache import VectorCache
 
 @dataclass(frozen=True)
 class Encoder:
-    """A callable that turns a list of texts or pictures into vectors."""
+    """A callable that turns a list of texts or images into vectors."""
 
     name: str
     function: Callable[[list[Any]], Any]
@@ -167,7 +168,7 @@ Cache = str | os.PathLike[str] | VectorCache | bool
 
 @dataclass(frozen=True)
 class Encoded:
-    """Vectors of those pictures that could be read."""
+    """Vectors of those images that could be read."""
 
     vectors: FloatArray
     rows: IntArray
@@ -176,7 +177,7 @@ class Encoded:
 
 
 def encode_images(
-    pictures: Sequence[Any],
+    images: Sequence[Any],
     encoder: Any = None,
     *,
     root: str | os.PathLike[str] | None = None,
@@ -184,27 +185,27 @@ def encode_images(
     batch_size: int = BATCH_SIZE,
     skip_unreadable: bool = False,
 ) -> Encoded:
-    """Turn pictures into vectors."""
-    if isinstance(pictures, str | os.PathLike):
-        raise InvalidInputError("encode_images needs a list of pictures. Got a single path.\nHint: [path].")
+    """Turn images into vectors."""
+    if isinstance(images, str | os.PathLike):
+        raise InvalidInputError("encode_images needs a list of images. Got a single path.\nHint: [path].")
     version = pillow_version()
     used = Encoder("built in", describe_pictures, DESCRIPTOR) if encoder is None else find_encoder(encoder)
-    items = list(pictures)
-    names = [f"picture {i}" if is_picture(item) else str(item) for i, item in enumerate(items)]
-    announce("Looking at the pictures")
+    items = list(images)
+    names = [f"image {i}" if is_picture(item) else str(item) for i, item in enumerate(items)]
+    announce("Looking at the images")
     found = _encode(
         items,
         names,
         used,
-        _Reading(lambda picture: content_of(picture, root), decode_picture),
-        _kept_as(cache, used, f"pictures, Pillow {version}"),
+        _Reading(lambda image: content_of(image, root), decode_picture),
+        _kept_as(cache, used, f"images, Pillow {version}"),
         check_integer(batch_size, "batch_size", "encode_images", minimum=1),
     )
     if found.problems and not skip_unreadable:
         raise InvalidInputError(
-            f"{len(found.problems):,} of {len(items):,} pictures cannot be read:\n"
+            f"{len(found.problems):,} of {len(items):,} images cannot be read:\n"
             f"{list_problems({names[i]: why for i, why in found.problems.items()})}\n"
-            "Hint: repair or remove them, or go on without them (--skip-unreadable, or skip_unreadable=True)."
+            "Hint: repair or remove them, or go on without them (skip_unreadable=True)."
         )
     return found
 
@@ -233,7 +234,7 @@ def encode_texts(
 
 
 def list_problems(problems: Mapping[str, str]) -> str:
-    """Names of pictures and what is wrong with each, a line for each of the first ones."""
+    """Names of images and what is wrong with each, a line for each of the first ones."""
     lines = [f"  {name}: {why}" for name, why in list(problems.items())[:N_NAMED]]
     rest = len(problems) - len(lines)
     return "\n".join([*lines, *([f"  and {rest:,} more"] if rest else [])])
@@ -246,11 +247,35 @@ class _Reading(NamedTuple):
     decode: Callable[[Any], Any]
 
 
-class _Kept(NamedTuple):
-    """Where vectors are kept, and under which name."""
+class _Kept:
+    """Where vectors are kept, and under which name; a folder that cannot be used is warned of, and left alone."""
 
-    cache: VectorCache
-    identity: str
+    def __init__(self, cache: VectorCache, identity: str) -> None:
+        self.cache: VectorCache | None = cache
+        self.identity = identity
+
+    def get(self, wanted: Sequence[bytes]) -> dict[bytes, FloatArray]:
+        """The vectors that are there."""
+        found: dict[bytes, FloatArray] | None = self._try(lambda cache: cache.get(self.identity, wanted))
+        return found or {}
+
+    def put(self, made: Mapping[bytes, FloatArray]) -> None:
+        """Keep vectors."""
+        self._try(lambda cache: cache.put(self.identity, made))
+
+    def forget(self) -> None:
+        """Drop all vectors of that name."""
+        self._try(lambda cache: cache.forget(self.identity))
+
+    def _try(self, action: Callable[[VectorCache], Any]) -> Any:
+        if self.cache is None:
+            return None
+        try:
+            return action(self.cache)
+        except InvalidInputError as error:
+            self.cache = None
+            warnings.warn(f"Vectors are not kept for the next run. {error}", TrustWarning, stacklevel=2)
+            return None
 
 
 class _OtherLengthError(Exception):
@@ -274,7 +299,7 @@ def _encode(
     batch_size: int,
 ) -> Encoded:
     if not items:
-        raise InvalidInputError(f"There is nothing to encode for {encoder.name}: no texts, no pictures.")
+        raise InvalidInputError(f"There is nothing to encode for {encoder.name}: no texts, no images.")
     expect(len(items))
     run = partial(_run, items, names, encoder, reading, kept, batch_size)
     try:
@@ -283,11 +308,11 @@ def _encode(
         if kept is None:
             raise InvalidInputError(str(error)) from error
         # What is kept came from something else under the same name.
-        kept.cache.forget(kept.identity)
+        kept.forget()
     try:
         return run()
     except _OtherLengthError as error:
-        kept.cache.forget(kept.identity)
+        kept.forget()
         raise InvalidInputError(str(error)) from error
 
 
@@ -311,7 +336,7 @@ def _run(
                 digests[i], contents[i] = found
         wanted = list(dict.fromkeys(digests[i] for i in contents if digests[i] not in known))
         if kept is not None:
-            known |= kept.cache.get(kept.identity, wanted)
+            known |= kept.get(wanted)
         fresh: dict[bytes, tuple[str, Any]] = {}
         for i, content in contents.items():
             if digests[i] not in known and digests[i] not in fresh:
@@ -324,7 +349,7 @@ def _run(
             n_opened += len(made)
             known |= made
             if kept is not None:
-                kept.cache.put(kept.identity, made)
+                kept.put(made)
         for i in contents:
             if i not in problems:
                 length = length or len(known[digests[i]])
@@ -335,13 +360,8 @@ def _run(
                     )
         step(len(batch))
     rows = [i for i in range(len(items)) if i not in problems]
-    if not rows:
-        raise InvalidInputError(
-            f"None of the {len(items):,} pictures can be read:\n"
-            f"{list_problems({names[i]: why for i, why in sorted(problems.items())})}"
-        )
-    vectors = np.stack([known[digests[i]] for i in rows])
-    return Encoded(vectors, np.array(rows), dict(sorted(problems.items())), n_opened)
+    vectors = np.stack([known[digests[i]] for i in rows]) if rows else np.empty((0, 0))
+    return Encoded(vectors, np.array(rows, dtype=np.intp), dict(sorted(problems.items())), n_opened)
 
 
 def _attempt(action: Callable[[Any], Any], value: Any, i: int, problems: dict[int, str]) -> Any:
@@ -355,12 +375,12 @@ def _attempt(action: Callable[[Any], Any], value: Any, i: int, problems: dict[in
     except Exception as error:  # Pillow's decoders raise errors of many kinds
         kind = type(error).__name__
         text = getattr(error, "strerror", None) or str(error) or kind
-        problems[i] = "not a picture that Pillow can read" if kind == "UnidentifiedImageError" else text
+        problems[i] = "not an image that Pillow can read" if kind == "UnidentifiedImageError" else text
     return None
 
 
 class ImageFeatures(Savable, TransformerMixin, BaseEstimator):
-    """Pictures to vectors for neighbor search, by an encoder of your own or a small fixed descriptor.
+    """Images to vectors for neighbor search, by an encoder of your own or a small fixed descriptor.
 
     Parameters
     ----------
@@ -374,15 +394,15 @@ class ImageFeatures(Savable, TransformerMixin, BaseEstimator):
         Where to keep vectors between runs, by the bytes of the files and the identity of the encoder; True takes the
         usual folder of :class:`~neighboragg.features._vector_cache.VectorCache`.
     batch_size : int, default=64
-        Pictures that the encoder gets at once, at most.
+        Images that the encoder gets at once, at most.
 
     See Also
     --------
-    neighboragg.features._encode.encode_images : The same as a function, which can go on without unreadable pictures.
+    neighboragg.features._encode.encode_images : The same as a function, which can go on without unreadable images.
 
     Notes
     -----
-    Nothing is learned in :meth:`fit`. A picture that cannot be read is an error that names it.
+    Nothing is learned in :meth:`fit`. An image that cannot be read is an error that names it.
 
     Examples
     --------
@@ -391,9 +411,9 @@ class ImageFeatures(Savable, TransformerMixin, BaseEstimator):
     >>> from neighboragg import find_mislabeled
     >>> from neighboragg.features import ImageFeatures
     >>> digits = load_digits()
-    >>> pictures, y = (digits.images[:300] * 15).astype(np.uint8), digits.target[:300].copy()
+    >>> images, y = (digits.images[:300] * 15).astype(np.uint8), digits.target[:300].copy()
     >>> y[7] = 1
-    >>> result = find_mislabeled(pictures, y, features=ImageFeatures(), flag=1)
+    >>> result = find_mislabeled(images, y, features=ImageFeatures(), flag=1)
     >>> np.flatnonzero(result.mask).tolist(), result.suggested[result.mask].tolist()
     ([7], [7])
     """
@@ -421,7 +441,7 @@ class ImageFeatures(Savable, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Vectors of pictures.
+        """Vectors of images.
 
         Parameters
         ----------

@@ -16,26 +16,26 @@ from neighboragg.exceptions import InvalidInputError
 
 def pillow(module: str = "Image") -> Any:
     """A module of Pillow, or an error that says how to install it."""
-    return import_extra(f"PIL.{module}", extra="images", purpose="Opening pictures")
+    return import_extra(f"PIL.{module}", extra="images", purpose="Opening images")
 
 
 def pillow_version() -> str:
     """The version of Pillow, whose decoders may differ between versions."""
-    return str(import_extra("PIL", extra="images", purpose="Opening pictures").__version__)
+    return str(import_extra("PIL", extra="images", purpose="Opening images").__version__)
 
 
 def is_picture(value: Any) -> bool:
-    """Whether a value is a picture in memory: a PIL image, or an array with rows, columns and perhaps colors."""
+    """Whether a value is an image in memory: a PIL image, or an array with rows, columns and perhaps colors."""
     return hasattr(value, "tobytes") and (hasattr(value, "convert") or getattr(value, "ndim", 0) in (2, 3))
 
 
 def open_picture(source: Any, root: str | os.PathLike[str] | None = None) -> Any:
-    """Open a picture."""
+    """Open an image."""
     return decode_picture(content_of(source, root)[1])
 
 
 def content_of(source: Any, root: str | os.PathLike[str] | None) -> tuple[bytes, Any]:
-    """Digest of what a picture holds, and the picture as bytes of a file or as a PIL image."""
+    """Digest of what an image holds, and the image as bytes of a file or as a PIL image."""
     if is_picture(source):
         image = source if hasattr(source, "convert") else _from_array(source)
         head = f"{image.mode} {image.size} {sorted(image.getexif().items())!r} {image.info.get('transparency')!r}"
@@ -43,14 +43,14 @@ def content_of(source: Any, root: str | os.PathLike[str] | None) -> tuple[bytes,
         return hashlib.sha256(b"\0".join([head.encode(), palette, image.tobytes()])).digest(), image
     if not isinstance(source, str | os.PathLike):
         raise InvalidInputError(
-            f"A picture is the path of a file, a PIL image or an array. Got {type(source).__name__} instead."
+            f"An image is the path of a file, a PIL image or an array. Got {type(source).__name__} instead."
         )
     raw = (Path(source) if root is None else Path(root) / source).read_bytes()
     return hashlib.sha256(raw).digest(), raw
 
 
 def decode_picture(content: Any) -> Any:
-    """The picture in RGB that bytes of a file or a PIL image hold."""
+    """The image in RGB that bytes of a file or a PIL image hold."""
     image = pillow().open(io.BytesIO(content)) if isinstance(content, bytes) else content
     image = pillow("ImageOps").exif_transpose(image)
     if image.mode.startswith(("I", "F")):
@@ -85,7 +85,7 @@ def _from_array(array: Any) -> Any:
         if values.dtype.kind == "f" and values.size:
             seen += f" with values from {values.min():g} to {values.max():g}"
         raise InvalidInputError(
-            "A picture given as an array has the shape (height, width) or (height, width, 3 or 4) and holds bytes "
+            "An image given as an array has the shape (height, width) or (height, width, 3 or 4) and holds bytes "
             f"(uint8) or fractions between 0 and 1. Got {seen}.\n"
             "Hint: colors come last; bring the values to 0 … 255 and call .astype(numpy.uint8)."
         )
@@ -103,12 +103,12 @@ LEVELS = 4
 FAINT = 0.1
 
 
-def describe_pictures(pictures: Sequence[Any]) -> FloatArray:
-    """Describe pictures by directions of edges, colors and a coarse copy; no network, nothing learned."""
-    if not len(pictures):
+def describe_pictures(images: Sequence[Any]) -> FloatArray:
+    """Describe images by directions of edges, colors and a coarse copy; no network, nothing learned."""
+    if not len(images):
         return np.empty((0, (CELLS - 1) ** 2 * 4 * DIRECTIONS + LEVELS**3 + 3 * COARSE_SIDE**2), np.float32)
-    pixels = _pixels(pictures, SIDE)
-    coarse = _pixels(pictures, COARSE_SIDE).reshape(len(pictures), -1)
+    pixels = _pixels(images, SIDE)
+    coarse = _pixels(images, COARSE_SIDE).reshape(len(images), -1)
     parts = [
         _edges(pixels.mean(axis=3)) / (CELLS - 1),
         _colors(pixels),
@@ -117,10 +117,10 @@ def describe_pictures(pictures: Sequence[Any]) -> FloatArray:
     return np.hstack(parts).astype(np.float32)
 
 
-def _pixels(pictures: Sequence[Any], side: int) -> FloatArray:
-    """Pictures brought to one size, as numbers between 0 and 1, shape (n, side, side, 3)."""
+def _pixels(images: Sequence[Any], side: int) -> FloatArray:
+    """Images brought to one size, as numbers between 0 and 1, shape (n, side, side, 3)."""
     bilinear = pillow().Resampling.BILINEAR
-    return np.stack([np.asarray(picture.resize((side, side), bilinear)) for picture in pictures]) / 255.0
+    return np.stack([np.asarray(image.resize((side, side), bilinear)) for image in images]) / 255.0
 
 
 def _edges(gray: FloatArray) -> FloatArray:

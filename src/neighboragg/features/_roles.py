@@ -26,7 +26,7 @@ HASH = re.compile(
     r"[0-9a-fA-F]{16,}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[A-Za-z0-9+/_=-]{20,}"
 )
 DATE = r"\s*\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?\s*"
-KEEP_HINT = "name columns to use all the same (--keep), or judge by embeddings (--embeddings)."
+USE_HINT = "name columns to use all the same (--use), or judge by embeddings (--embeddings)."
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,15 @@ def column_roles(
     frame: Any,
     labels: Array,
     *,
-    columns: Sequence[str] | None = None,
-    exclude: Sequence[str] = (),
-    keep: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+    ignore: Sequence[str] = (),
+    use: Sequence[str] = (),
     random_state: int = 0,
 ) -> tuple[ColumnRole, ...]:
-    """Say what each column is to be used for."""
+    """Decide what each column is used for."""
     names = list(frame.columns)
-    for option, given in (("columns", columns or ()), ("exclude", exclude), ("keep", keep)):
+    chosen: dict[str, Any] = {"only": only or (), "ignore": ignore, "use": use}
+    for option, given in chosen.items():
         if isinstance(given, str):
             raise InvalidParameterError(
                 f"{option} must be a list of names of columns. Got the text {given!r} instead.\n"
@@ -63,17 +64,17 @@ def column_roles(
         for name in given:
             if name not in names:
                 raise InvalidParameterError(
-                    f"{option} names {name!r}, which is no column beside the label.\n"
+                    f"{option} names {name!r}, which is not a column other than the label.\n"
                     f"Hint: the columns are {', '.join(map(repr, names))}."
                 )
     roles = [_role(frame[name], name) for name in names]
-    wanted = set(names if columns is None else columns) - set(exclude)
-    insisted = set(keep) | set(columns or ())
+    wanted = set(names if only is None else only) - set(ignore)
+    insisted = set(use) | set(only or ())
     for j, role in enumerate(roles):
         if role.name not in wanted:
-            roles[j] = replace(role, use="ignored", reason="excluded")
-        elif role.name in insisted and role.use == "ignored" and (use := _plain_use(frame[role.name])):
-            roles[j] = ColumnRole(role.name, use)
+            roles[j] = replace(role, use="ignored", reason="not chosen")
+        elif role.name in insisted and role.use == "ignored" and (plain := _plain_use(frame[role.name])):
+            roles[j] = ColumnRole(role.name, plain)
     open_to_doubt = [role.name for role in roles if role.use in ("number", "category", "date")]
     leaks = leaking_columns(prepared_frame(frame, roles)[open_to_doubt], labels, random_state=random_state)
     return tuple(
@@ -123,15 +124,15 @@ def describe_roles(roles: Sequence[ColumnRole]) -> str:
             lines.append(
                 f"  SUSPICIOUS  {role.name} {role.reason}; left out, as it would vouch for wrong labels too"
             )
-            lines.append(f"              (to use it all the same: --keep {role.name})")
+            lines.append(f"              (to use it all the same: --use {role.name})")
     return "\n".join(lines)
 
 
-def check_usable(roles: Sequence[ColumnRole], *, hint: str = KEEP_HINT) -> None:
+def check_usable(roles: Sequence[ColumnRole], *, hint: str = USE_HINT) -> None:
     """Raise if no column is used, and say why not."""
     if not any(role.used for role in roles):
         why = "\n".join(f"  {role.name}: {role.reason}" for role in roles) or "  there is no other column"
-        raise InvalidInputError(f"There is no usable column beside the label:\n{why}\nHint: {hint}")
+        raise InvalidInputError(f"There is no usable column other than the label:\n{why}\nHint: {hint}")
 
 
 def _listed(names: Sequence[str], most: int = 12) -> str:

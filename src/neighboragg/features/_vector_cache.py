@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from neighboragg._core.files import home
 from neighboragg._core.types import FloatArray
 from neighboragg.exceptions import InvalidInputError
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     import sqlite3
 
 FILE = "neighboragg-vectors.sqlite"
-HOME = "NEIGHBORAGG_HOME"
 TYPES: dict[str, np.dtype[Any]] = {"f4": np.dtype("<f4"), "f8": np.dtype("<f8")}
 # SQLite takes this many parameters at least.
 MOST_KEYS = 500
@@ -34,8 +34,7 @@ class VectorCache:
     """Vectors on disk in one SQLite file, by the digest of a content and the identity of an encoder."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
-        home = os.environ.get(HOME) or Path("~", ".cache", "neighboragg")
-        self.path = Path(Path(home) / "vectors" if folder is None else folder).expanduser() / FILE
+        self.path = (home() / "vectors" if folder is None else Path(folder).expanduser()) / FILE
 
     def get(self, encoder: str, contents: Sequence[bytes]) -> dict[bytes, FloatArray]:
         """The vectors that are there, by content."""
@@ -112,7 +111,7 @@ class VectorCache:
         except sqlite3.OperationalError as error:  # locked, full, not writable
             raise InvalidInputError(
                 f"The cache of vectors {self.path} cannot be used: {error}.\n"
-                "Hint: name another folder (--cache), or do without (--no-cache)."
+                "Hint: set NEIGHBORAGG_HOME to a folder that can be written."
             ) from error
         except sqlite3.DatabaseError:
             with suppress(FileNotFoundError):  # another program was faster
@@ -129,7 +128,7 @@ class VectorCache:
         except OSError as error:
             raise InvalidInputError(
                 f"The folder of the cache, {self.path.parent}, cannot be made: {error.strerror}.\n"
-                "Hint: name another folder (--cache), or do without (--no-cache)."
+                "Hint: set NEIGHBORAGG_HOME to a folder that can be written."
             ) from error
         with closing(sqlite3.connect(self.path, timeout=30.0)) as connection, connection:
             connection.execute(SCHEMA)

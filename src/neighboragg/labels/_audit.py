@@ -1,372 +1,466 @@
-"""audit: a labeled table in, suspicious labels with their reasons out."""
+"""audit: labeled rows in, suspicious labels with their reasons out."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from os import PathLike
+import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
-from neighboragg._core.inputs import expand_vectors
+from neighboragg._core.checks import check_integer
+from neighboragg._core.inputs import draw_sample, take_rows
 from neighboragg._core.progress import Listener, announce, telling
-from neighboragg._core.types import Array, IntArray
-from neighboragg._data.folder import FolderTable
+from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
+from neighboragg._data.folder import FolderSource
 from neighboragg._data.labels import check_class_labels, label_notes
-from neighboragg._data.matrix import read_matrix, read_proba
-from neighboragg._data.open import read_table
-from neighboragg._data.source import Table
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError
-from neighboragg.features import ColumnRole, check_usable, column_roles, prepared_frame
-from neighboragg.labels._by import encode_pictures_of, encode_texts_of, image_root
-from neighboragg.labels._detector import find_mislabeled
-from neighboragg.labels._findings import (
-    CONFLICT,
-    Finding,
-    copy_groups,
-    find_conflicts,
-    find_leaked_copies,
-    find_lone_values,
-    find_outliers,
-    row_keys,
-)
+from neighboragg._data.matrix import read_proba
+from neighboragg._data.open import open_source
+from neighboragg._data.source import HeldSource, Source
+from neighboragg._run.executor import executor_for
+from neighboragg._run.gather import gather
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
+from neighboragg.labels._by import Basis, By, Columns, Images, Judged, Labeled
+from neighboragg.labels._detector import MislabelDetector, find_mislabeled
+from neighboragg.labels._findings import KINDS, ConflictingCopies, Finding, Look
 from neighboragg.labels._outputs import Audit
-from neighboragg.labels._result import MislabelResult
-from neighboragg.labels._review_set import build_review_set
-from neighboragg.labels._rules import FlagRule
+from neighboragg.labels._result import MislabelResult, label_p_values
+from neighboragg.labels._review_set import Origin, build_review_set, rows_to_review
+from neighboragg.labels._rules import FlagRule, Flags, Sampled, as_rule
+
+# Rows that the detector is fitted on, unless `sample` says otherwise.
+MOST_FITTED = 50_000
+# Rows that a model is asked about at once, and in one part of a source.
+BATCH_ROWS, PART_ROWS = 4096, 65_536
+# Flagged rows to list and review, the most suspicious; a person reads no more.
+MOST_LISTED = 100_000
+YES, NO = {"1", "1.0", "true", "yes", "x"}, {"", "0", "0.0", "false", "no"}
 
 
 def audit(
-    table: Any,
-    *,
+    source: Any,
     label: str | None = None,
-    flag: FlagRule | str | float = "estimated",
-    columns: Sequence[str] | None = None,
-    exclude: Sequence[str] = (),
-    keep: Sequence[str] = (),
-    text: str | None = None,
-    embeddings: Any = None,
+    *,
+    by: By | None = None,
     proba: Any = None,
-    classes: Sequence[Any] | None = None,
-    image: str | None = None,
-    encoder: Any = None,
-    cache: bool | str | PathLike[str] = True,
-    skip_unreadable: bool = False,
+    flag: FlagRule | str | float = "estimated",
+    verified: str | ArrayLike | None = None,
     split: str | None = None,
     sample: int | None = None,
+    client: Any = None,
     n_random: int = 50,
-    sep: str | None = None,
-    encoding: str | None = None,
-    random_state: int = 0,
     n_jobs: int | None = None,
+    random_state: int = 0,
     progress: Listener | None = None,
 ) -> Audit:
-    """Find suspicious labels of a table: ranked, with the suggested label and the reasons.
+    """Find suspicious labels: ranked, with the suggested label and the reasons.
 
-    Copies of a row with different labels, copies across a split, and rows unlike all others are found as well.
+    Copies of a row with different labels, copies across a split, rows unlike all others and unreadable images are
+    found as well.
 
     Parameters
     ----------
-    table : path-like, or pandas or polars DataFrame
-        As for :func:`neighboragg._data.open.read_table`: also a folder of pictures, with a folder for each class in it.
+    source : path-like, str, list of these, Table, data frame or data set
+        A CSV, JSON lines, Excel, Feather or Parquet file; Parquet files of any size as a folder, a pattern such as
+        ``"labeled/*.parquet"``, a list or an address such as ``s3://…``; a folder with a folder of images for
+        each class; a :class:`Table` for a file with reading options; a pandas or polars data frame, an Arrow table or
+        a Hugging Face data set.
     label : str, default=None
-        Name of the label column, which a table needs and a folder of pictures has not. Rows without a label are not
-        judged.
-    flag : FlagRule, "estimated", int or float, default="estimated"
-        What to flag, as in :func:`find_mislabeled`.
-    columns : sequence of str, default=None
-        Judge by these columns and no others.
-    exclude : sequence of str, default=()
-        Do not judge by these columns.
-    keep : sequence of str, default=()
-        Judge by these columns though they look like an identifier, or give the label away.
-    text : str, default=None
-        Judge by this column of texts alone.
-    embeddings : str, path-like or array-like of shape (n_rows, n_features), default=None
-        Judge by these vectors instead of the columns: the name of a column that holds them, a .npy file, or an
-        array.
+        Name of the label column; a folder of images has none. Labels are compared as text. Rows whose label is missing
+        or blank are not judged.
+    by : Columns, Text, Images or Embeddings, default=None
+        What to judge labels by, from :mod:`neighboragg.labels`. None takes ``Columns()``, or ``Images()`` for
+        a folder of images.
     proba : path-like, array-like or DataFrame of shape (n_rows, n_classes), default=None
         *Out-of-fold* probabilities of a classifier. Columns are in the order of the sorted labels, by value if all
-        labels are numbers (2 before 10), else as text; or as their names or `classes` say. Names come from
-        a data frame, a table file with a header, or an .npz file with the arrays ``proba`` and ``classes``. Named
-        classes may be absent from the table.
-    classes : sequence, default=None
-        Class of each column of `proba`, by the text of its label.
-    image : str, default=None
-        Column of paths of pictures, relative to the folder of the table: shown in the review, and what labels are
-        judged by, unless embeddings are given.
-    encoder : callable or str, default=None
-        Takes a list of the texts of `text`, or of pictures (PIL images in RGB), and returns an array with a vector for
-        each, which labels are judged by; or the name of such a callable, written ``package:callable``. None reads
-        texts by their words, and pictures by a small fixed descriptor, which is weak.
-    cache : bool or path-like, default=True
-        Folder to keep vectors of texts and pictures in, by their content and by the encoder; True takes that of
-        :class:`neighboragg.features._vector_cache.VectorCache`, False keeps nothing.
-    skip_unreadable : bool, default=False
-        Go on without pictures that cannot be read, which are then named in `notes`; otherwise they raise.
+        labels are numbers (2 before 10), else as text; or as they are named in a data frame, a table file with
+        a header, or an .npz file with the arrays ``proba`` and ``classes``. Named classes may be absent from the table.
+    flag : FlagRule, "estimated", int or float, default="estimated"
+        What to flag, as in :func:`find_mislabeled`.
+    verified : str or array-like, default=None
+        Rows whose labels are verified to be right, never flagged: a column that marks them with 1, true, yes or x;
+        a mask; or row numbers. :class:`~neighboragg.labels.FDR` needs them.
     split : str, default=None
-        Column that says to which part (train, test) a row belongs: copies in different parts are findings. Labels
-        are not judged by it.
+        Column that names the part (train, test) of a row: copies in different parts are findings. Labels are not
+        judged by it.
     sample : int, default=None
-        Judge that many rows, drawn at random.
+        Rows that the detector is fitted on, drawn at random; 50,000 if None. All other rows are scored by it, part by
+        part.
+    client : dask.distributed.Client, default=None
+        Cluster that scores the rows outside the sample. None scores them in this process.
     n_random : int, default=50
         Rows that are not flagged to review as well, from which the errors left are estimated.
-    sep, encoding : str, default=None
-        Delimiter and encoding of a text file, as for :func:`neighboragg._data.open.read_table`.
-    random_state : int, default=0
     n_jobs : int, default=None
         Threads.
+    random_state : int, default=0
     progress : callable, default=None
-        Called as ``progress(stage, done, total)`` with a text and two numbers while the audit goes on; `total` is 0 as
-        long as it is not known.
+        Called as ``progress(stage, done, total)`` with a text and two numbers; `total` is 0 until it is known.
 
     Returns
     -------
     audit : Audit
 
+    Notes
+    -----
+    Rows of the sample are judged without themselves: by models of other folds and by their neighbors. All other rows
+    are judged by what was fitted on the sample. Rules flag by the scores of all rows together; only the threshold
+    of "estimated" is that of the sample. Copies and rows unlike all others are looked for in the sample.
+
+    The labels, scores and trust of all rows are in memory, and the columns of the sample. All else is read part by
+    part. If the audit of files is interrupted, the same call resumes it: finished parts are kept in the
+    folder ``~/.cache/neighboragg`` (or ``NEIGHBORAGG_HOME``) until it ends.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from neighboragg.labels import audit
+    >>> from neighboragg import audit
     >>> frame = load_iris(as_frame=True).frame
     >>> frame["target"] = frame["target"].map({0: "setosa", 1: "versicolor", 2: "virginica"})
     >>> frame.loc[7, "target"] = "virginica"
-    >>> found = audit(frame, label="target", flag=1)
+    >>> found = audit(frame, "target", flag=1)
     >>> found.to_frame()[["row", "given", "suggested"]].values.tolist()
     [[7, 'virginica', 'setosa']]
     """
+    rule = as_rule(flag, "audit")
+    most = MOST_FITTED if sample is None else check_integer(sample, "sample", "audit", minimum=2)
     with telling(progress):
         announce("Reading the table")
-        data = read_table(table, label, sep=sep, encoding=encoding)
-        if isinstance(data, FolderTable):
-            image = _image_of_folder(data, image, text)
-        elif label is None:
-            raise InvalidParameterError(
-                "A table needs the name of its label column.\nHint: --label name, or label= in Python."
-            )
-        check_class_labels(data.labels, str(data.label))
-        _check_columns(data, text, image, split, embeddings, encoder)
-        _check_choices(columns, exclude, keep, text=text, image=image, embeddings=embeddings)
-        rows = _judged_rows(data.labels, sample, random_state)
-        matrix: Array | None = None
-        encoded = None
-        if embeddings is None and image is not None:
-            encoded = encode_pictures_of(data, image, rows, encoder, cache, skip_unreadable=skip_unreadable)
-        elif encoder is not None:
-            encoded = encode_texts_of(data, str(text), rows, encoder, cache)
-        if encoded is not None:
-            rows, matrix = encoded.rows, encoded.vectors
-        elif embeddings is not None:
-            matrix = _embeddings(embeddings, data, rows)
-        labels = data.labels[rows]
-        said = None if proba is None else read_proba(proba, data.labels, rows, classes)
-        frame = data.frame.iloc[rows].reset_index(drop=True)
-        if _is_column(embeddings, data):
-            frame = frame.drop(columns=str(embeddings))  # numbers that nobody reads
+        data = open_source(source)
+        column = _label_column(data, label)
+        labels = data.texts(column)
+        check_class_labels(labels, column)
+        labeled = np.flatnonzero(labels != "")
+        codes = np.unique(labels[labeled], return_inverse=True)[1]
+        fitted_rows = labeled[draw_sample(codes, most, random_state)]
+        looked_at = labeled if isinstance(data, HeldSource) else fitted_rows
+        marks = tuple(name for name in (split, verified) if isinstance(name, str))
+        table = Labeled(data, data.named(column), labels, looked_at, marks, random_state)
+        parts = None if split is None else data.texts(table.column(split, "the split"))
+        is_verified = _verified_rows(verified, table)
+        said = None if proba is None else read_proba(proba, labels)
         announce("Looking at the columns")
-        roles: tuple[ColumnRole, ...] = ()
-        if matrix is None:
-            excluded = [*exclude, *([split] if split else [])]
-            roles = _roles(
-                data, text, columns=columns, exclude=excluded, keep=keep, random_state=random_state
-            )
-        if matrix is not None:
-            X, features = matrix, "passthrough"
-        elif lone_text := _lone_text(roles):
-            X, features = frame[lone_text].fillna("").astype(str).tolist(), "auto"
+        basis = (by or (Images() if isinstance(data, FolderSource) else Columns())).bind(table)
+        judged = basis.read(fitted_rows)
+        if len(judged.rows) < 2 or len(np.unique(labels[judged.rows])) < 2:
+            raise _nothing_left(judged, data)
+        is_whole = len(fitted_rows) == len(labeled)
+        settings: dict[str, Any] = {
+            "features": basis.features,
+            "random_state": random_state,
+            "n_jobs": n_jobs,
+        }
+        given: dict[str, Any] = {"proba": _proba_of(said, labels, judged.rows)}
+        if is_verified is not None:
+            given["verified"] = is_verified[judged.rows]
+        detector = None
+        if is_whole:
+            result = find_mislabeled(judged.X, labels[judged.rows], flag=rule, **settings, **given)
+            rows, problems, fitted = judged.rows, dict(judged.problems), result
         else:
-            X, features = prepared_frame(frame, roles), "auto"
-        result = find_mislabeled(
-            X,
-            labels,
-            proba=said,
-            features=features,
-            flag=flag,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
-        notes = [*_notes(data), *(encoded.notes if encoded else ())]
-        if result.threshold == -np.inf:
-            notes.append(result.promise)  # why nothing could be flagged
+            unverified = np.zeros(len(labels), dtype=bool) if is_verified is None else is_verified
+            rule.check(unverified[labeled])
+            detector = MislabelDetector(flag=Sampled(rule), **settings)
+            if not given.get("verified", np.zeros(1)).any():
+                given.pop("verified", None)
+            fitted = detector.fit(judged.X, labels[judged.rows], **given).result_
+            others = np.setdiff1d(labeled, fitted_rows)
+            work = ScoreRows(detector, basis, labels, others, said)
+            spans = [span for span in data.parts(PART_ROWS) if len(work.within(span))]
+            # What an encoder returns cannot be known from its name; its vectors are kept elsewhere.
+            named = data.files and getattr(by, "encoder", None) is None
+            matrix = getattr(basis, "matrix", None)
+            identity = (
+                (data.digest, column, by, matrix, most, random_state, said, unverified) if named else ()
+            )
+            announce("Scoring the rows outside the sample")
+            scored = gather(work, spans, executor_for(client, None), identity)
+            result, rows = _whole_result(rule, fitted, judged.rows, scored, labels, unverified)
+            problems = dict(judged.problems) | {
+                int(row): str(why)
+                for one in scored
+                for row, why in zip(one["unfit"], one["why"], strict=True)
+            }
         announce("Looking for copies")
-        parts = None if split is None else frame[split].astype(str).to_numpy(dtype=object).astype(str)
-        findings = _findings(frame, roles, matrix, result, rows, parts)
-        if findings is None:
-            notes.append("Most rows hold the same as another, so that copies tell nothing.")
-            findings = []
-        findings += [*find_outliers(result, rows), *find_lone_values(frame, roles, rows)]
-        result = _with_copies(result, findings, data, rows)
+        frame = data.take(judged.rows, [name for name in table.columns if name != basis.hidden])
+        matrix = judged.X if basis.features == "passthrough" else None
+        place = np.searchsorted(rows, judged.rows)
+        look = Look(
+            fitted,
+            judged.rows,
+            basis.roles,
+            frame,
+            matrix,
+            None if parts is None else parts[judged.rows],
+            problems,
+        )
+        findings = [found for kind in KINDS for found in kind.find(look)]
         announce("Preparing the review")
+        listed = rows_to_review(result, n_random, random_state, MOST_LISTED)
+        if detector is not None:
+            result = _with_evidence(result, rows, listed, place, fitted, detector, basis, labels, said)
+        result = _with_copies(result, findings, data, labels, rows)
+        shown = _shown_rows(result, rows, listed)
+        frame = data.take(shown, [name for name in table.columns if name != basis.hidden]).set_axis(shown)
         review_set = build_review_set(
             frame,
             result,
-            n_random=n_random,
+            listed,
+            rows,
             title=f"Labels of {Path(data.name).name}",
-            random_state=random_state,
-            rows=rows,
             n_rows=len(data),
-            text=text or _lone_text(roles) or "",
-            image=image or "",
-            row_name=data.place_of,
-            row_digest=data.digest_of,
-            source=data.digest,
+            shown=basis.shown,
+            name_of=data.place_of,
+            digests_of=data.digests_of,
+            origin=Origin.of(source, data, column),
         )
+        notes = [*data.notes, *_notes(data, labels, labeled, result, look)]
+        if not is_whole:
+            notes.append(
+                f"{len(judged.rows):,} rows drawn at random were judged without themselves, and the other "
+                f"{len(rows) - len(judged.rows):,} by the detector that was fitted on these; copies and odd rows were "
+                "looked for among the first."
+            )
+        kinds = tuple(kind for kind in KINDS if kind.applies(look))
         return Audit(
             data,
+            labels,
             result,
             rows,
-            roles,
+            basis.roles,
             tuple(findings),
+            kinds,
             review_set,
             frame,
-            split,
             tuple(notes),
-            judged_by="embeddings." if encoded is None else encoded.judged_by,
+            basis.summary,
         )
 
 
-def _notes(data: Table) -> list[str]:
-    notes = [*data.notes, *label_notes(data.labels)]
-    if (unlabeled := int((data.labels == "").sum())) > 0:
-        notes.append(f"{unlabeled:,} of {len(data):,} rows have no label and are left out.")
-    return notes
+def _label_column(data: Source, label: str | None) -> str:
+    """The label column, which a user names unless the source has its own."""
+    if data.own_label is not None:
+        if label is not None:
+            raise InvalidInputError(
+                f"{data.name} is a folder of images, labeled by the folders in it. It has no column {label!r}.\n"
+                "Hint: leave out the label column, or name a file."
+            )
+        return data.own_label
+    if label is None:
+        raise InvalidParameterError(
+            "A table needs the name of its label column.\nHint: --label name, or label= in Python."
+        )
+    return label
 
 
-def _roles(data: Table, text: str | None, **choices: Any) -> tuple[ColumnRole, ...]:
-    """What each column is used for; all rows with a label are looked at, also if few are judged."""
-    labeled = np.flatnonzero(data.labels != "")
-    frame = data.frame if len(labeled) == len(data) else data.frame.iloc[labeled]
-    if text is not None:
-        choices["columns"] = [text]
-    roles = column_roles(frame, data.labels[labeled], **choices)
-    if text is not None:
-        return tuple(ColumnRole(text, "text") if role.name == text else role for role in roles)
-    check_usable(roles)
-    return roles
+def _verified_rows(verified: Any, table: Labeled) -> BoolArray | None:
+    """A mask of the rows whose labels are verified."""
+    if verified is None:
+        return None
+    n = len(table.source)
+    if isinstance(verified, str):
+        marks = np.char.lower(table.source.texts(table.column(verified, "verified rows")))
+        if unclear := sorted(set(marks.tolist()) - YES - NO):
+            raise InvalidInputError(
+                f"The column {verified!r} of {table.source.name} holds {unclear[0]!r}, which does not tell whether "
+                "a label is verified.\nHint: mark verified rows with 1, true, yes or x, and leave the others empty."
+            )
+        return np.isin(marks, sorted(YES))
+    given = np.asarray(verified)
+    if given.dtype == bool and given.shape == (n,):
+        return given
+    if (
+        given.ndim != 1
+        or given.dtype.kind not in "iu"
+        or (given.size and not 0 <= given.min() <= given.max() < n)
+    ):
+        raise InvalidInputError(
+            f"verified must name a column, or be a mask of {n} rows or numbers of rows. "
+            f"Got an array of {given.dtype} of shape {given.shape}."
+        )
+    mask = np.zeros(n, dtype=bool)
+    mask[given] = True
+    return mask
 
 
-def _findings(
-    frame: Any,
-    roles: Sequence[ColumnRole],
-    matrix: Array | None,
+def _nothing_left(judged: Judged, data: Source) -> InvalidInputError:
+    lines = [f"  {data.place_of(row)}: {why}" for row, why in list(judged.problems.items())[:10]]
+    rest = len(judged.problems) - len(lines)
+    return InvalidInputError(
+        f"{len(judged.problems):,} images of {data.name} cannot be read or shown, so no labels are left to compare:\n"
+        + "\n".join([*lines, *([f"  and {rest:,} more"] if rest else [])])
+    )
+
+
+def _proba_of(proba: FloatArray | None, labels: Array, rows: IntArray, classes: Array | None = None) -> Any:
+    """Probabilities of some rows among the classes that the fitted rows have."""
+    if proba is None:
+        return None
+    present = np.unique(labels[labels != ""])
+    kept = proba[np.ix_(rows, np.isin(present, np.unique(labels[rows]) if classes is None else classes))]
+    totals = kept.sum(axis=1, keepdims=True)
+    return np.where(totals > 0, kept / np.where(totals > 0, totals, 1.0), 1.0 / kept.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreRows:
+    """A range of rows in, what is found about their labels out."""
+
+    detector: MislabelDetector
+    basis: Basis
+    labels: Array
+    rows: IntArray
+    proba: FloatArray | None
+
+    def within(self, span: tuple[int, int]) -> IntArray:
+        """The rows to score in a range."""
+        first, last = np.searchsorted(self.rows, span)
+        return self.rows[first:last]
+
+    def __call__(self, span: tuple[int, int]) -> dict[str, Array]:
+        """Numbers, scores and trust of the rows of a range, and which cannot be judged and why."""
+        judged = self.basis.read(self.within(span))
+        scores, trust = np.empty(len(judged.rows)), np.empty((len(judged.rows), len(self.detector.classes_)))
+        for start in range(0, len(judged.rows), BATCH_ROWS):
+            chosen = np.arange(start, min(start + BATCH_ROWS, len(judged.rows)))
+            rows = judged.rows[chosen]
+            proba = _proba_of(self.proba, self.labels, rows, self.detector.classes_)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", TrustWarning)  # many rows may be copies of fitted ones
+                found = self.detector.judge(take_rows(judged.X, chosen), self.labels[rows], proba=proba)
+            scores[chosen], trust[chosen] = found.scores, found.trust
+        return {
+            "rows": judged.rows,
+            "scores": scores,
+            "trust": trust,
+            "unfit": np.array(list(judged.problems), dtype=np.intp),
+            "why": np.array(list(judged.problems.values()), dtype=str),
+        }
+
+
+def _whole_result(
+    rule: FlagRule,
+    fitted: MislabelResult,
+    fitted_rows: IntArray,
+    scored: list[dict[str, Array]],
+    labels: Array,
+    verified: BoolArray,
+) -> tuple[MislabelResult, IntArray]:
+    """The result for the rows of the sample and all others together, and their numbers."""
+    rows = np.concatenate([fitted_rows, *(one["rows"] for one in scored)])
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    scores = np.concatenate([fitted.scores, *(one["scores"] for one in scored)])[order]
+    trust = np.concatenate([fitted.trust, *(one["trust"] for one in scored)])[order]
+    codes, row = np.searchsorted(fitted.classes, labels[rows]), np.arange(len(rows))
+    without = trust.copy()
+    without[row, codes] = -np.inf
+    other = without.argmax(axis=1)
+    p_wrong = expit(-scores)
+    if rule.needs_evidence and fitted.threshold == -np.inf:  # nothing predicts the labels
+        flags = Flags(np.zeros(len(rows), dtype=bool), -np.inf, fitted.promise)
+    else:
+        flags = rule.flag_all(
+            scores,
+            verified[rows],
+            Flags(fitted.mask, fitted.threshold, fitted.promise),
+            float(p_wrong.mean()),
+        )
+    k = fitted.given_neighbors.shape[1]
+    low, high = fitted.noise_rate_range
+    return replace(
+        fitted,
+        mask=flags.mask,
+        scores=scores,
+        p_wrong=p_wrong,
+        p_values=label_p_values(scores, verified[rows]),
+        given=labels[rows],
+        suggested=fitted.classes[other],
+        label_trust=trust[row, codes],
+        suggested_trust=trust[row, other],
+        trust=trust,
+        reasons=((),) * len(rows),
+        threshold=flags.threshold,
+        promise=flags.promise,
+        noise_rate=float(p_wrong.mean()),
+        noise_rate_range=(min(low, float(p_wrong.mean())), max(high, float(p_wrong.mean()))),
+        given_neighbors=np.full((len(rows), k), -1),
+        suggested_neighbors=np.full((len(rows), k), -1),
+        given_distances=np.full((len(rows), k), np.inf, dtype=np.float32),
+        suggested_distances=np.full((len(rows), k), np.inf, dtype=np.float32),
+        index=None,
+    ), rows
+
+
+def _with_evidence(
     result: MislabelResult,
     rows: IntArray,
-    parts: Array | None,
-) -> list[Finding] | None:
-    """Copies that contradict each other, or are in several parts of the split; None if copies tell nothing."""
-    n_columns = sum(role.used for role in roles) if matrix is None else matrix.shape[1]
-    groups = copy_groups(row_keys(frame, roles, matrix), result, n_columns)
-    if groups is None:
-        return None
-    leaked = [] if parts is None else find_leaked_copies(groups, parts, rows)
-    return [*find_conflicts(groups, result.given, rows), *leaked]
+    listed: IntArray,
+    place: IntArray,
+    fitted: MislabelResult,
+    detector: MislabelDetector,
+    basis: Basis,
+    labels: Array,
+    proba: FloatArray | None,
+) -> MislabelResult:
+    """The result with reasons and neighbors of the listed rows; neighbors are rows of the sample."""
+    reasons = list(result.reasons)
+    names = ("given_neighbors", "suggested_neighbors", "given_distances", "suggested_distances")
+    arrays = {name: getattr(result, name).copy() for name in names}
+
+    def put(positions: IntArray, found: Any, taken: Any) -> None:
+        for name, array in arrays.items():
+            values = getattr(found, name)[taken]
+            array[positions] = np.where(values >= 0, place[values], -1) if "neighbors" in name else values
+
+    position = np.full(len(rows), -1)
+    position[place] = np.arange(len(place))
+    inside, outside = listed[position[listed] >= 0], np.sort(listed[position[listed] < 0])
+    put(inside, fitted, position[inside])
+    for i in inside.tolist():
+        reasons[i] = fitted.reasons[int(position[i])] if result.mask[i] else ()
+    for start in range(0, len(outside), BATCH_ROWS):
+        chosen = outside[start : start + BATCH_ROWS]
+        judged = basis.read(rows[chosen])
+        found = detector.evidence(
+            judged.X, labels[judged.rows], proba=_proba_of(proba, labels, judged.rows, detector.classes_)
+        )
+        put(chosen, found, slice(None))
+        for i, why in zip(chosen.tolist(), found.reasons, strict=True):
+            reasons[i] = why if result.mask[i] else ()
+    return replace(result, reasons=tuple(reasons), **arrays)
 
 
 def _with_copies(
-    result: MislabelResult, findings: Sequence[Finding], data: Table, rows: IntArray
+    result: MislabelResult, findings: list[Finding], data: Source, labels: Array, rows: IntArray
 ) -> MislabelResult:
     """The reasons of flagged rows with the copies that contradict them."""
-    position = {int(row): i for i, row in enumerate(rows)}
     reasons = list(result.reasons)
     for found in findings:
-        if found.kind == CONFLICT:
+        if found.kind == ConflictingCopies.name:
             for row in found.rows:
-                i = position[row]
-                others = [other for other in found.rows if data.labels[other] != data.labels[row]]
+                i = int(np.searchsorted(rows, row))
+                others = [other for other in found.rows if labels[other] != labels[row]]
                 if result.mask[i] and others:
-                    copy = f"copy in {data.place_of(others[0])} is {str(data.labels[others[0]])!r}"
+                    copy = f"copy in {data.place_of(others[0])} is {str(labels[others[0]])!r}"
                     reasons[i] = (*reasons[i], copy)
     return replace(result, reasons=tuple(reasons))
 
 
-def _image_of_folder(data: FolderTable, image: str | None, text: str | None) -> str:
-    """The column of pictures of a folder, which has no other."""
-    if image is not None or text is not None:
-        raise InvalidParameterError(
-            f"{data.name} is a folder of pictures, which has no columns to choose from.\n"
-            "Hint: leave out --image and --text."
-        )
-    return str(data.frame.columns[0])
+def _shown_rows(result: MislabelResult, rows: IntArray, listed: IntArray) -> IntArray:
+    """Numbers of the listed rows and their neighbors."""
+    near = np.concatenate(
+        [result.given_neighbors[listed].ravel(), result.suggested_neighbors[listed].ravel()]
+    )
+    return rows[np.unique(np.concatenate([listed, near[near >= 0]]))]
 
 
-def _check_columns(
-    data: Table, text: str | None, image: str | None, split: str | None, embeddings: Any, encoder: Any
-) -> None:
-    for kind, column in (("texts", text), ("pictures", image), ("the split", split)):
-        if column is not None and column == data.label:
-            raise InvalidParameterError(f"The column of {kind} is the label column {column!r} itself.")
-        if column and column not in data.frame.columns:
-            raise InvalidInputError(
-                f"There is no column {column!r} in {data.name}.\n"
-                f"Hint: the columns beside the label are {', '.join(map(repr, data.frame.columns))}."
-            )
-    if encoder is not None:
-        if embeddings is not None:
-            raise InvalidParameterError(
-                "Labels are judged by embeddings, so that there is nothing for the encoder to do.\nHint: pass either."
-            )
-        if (text is None) == (image is None):
-            which = "no column" if text is None else "both a column of texts and one of pictures"
-            raise InvalidParameterError(
-                f"An encoder needs the column to encode. Got {which}.\n"
-                "Hint: --text column for texts, --image column for paths of pictures."
-            )
-    elif text is not None and image is not None and embeddings is None:
-        raise InvalidParameterError(
-            "Labels are judged by texts or by pictures. Got both a column of texts and one of pictures.\n"
-            "Hint: pass one of --text and --image; or embeddings, and --image to see the pictures."
-        )
-    if image is not None and embeddings is not None:
-        folder = image_root(data)
-        if missing := sum(not (folder / str(path)).is_file() for path in data.frame[image]):
-            raise InvalidInputError(
-                f"{missing:,} of {len(data):,} pictures of column {image!r} are not below {folder}.\n"
-                "Hint: paths are relative to the folder of the table."
-            )
-
-
-def _check_choices(
-    columns: Sequence[str] | None,
-    exclude: Sequence[str],
-    keep: Sequence[str],
-    **instead_of_columns: Any,
-) -> None:
-    """Raise if columns are chosen that labels are not judged by."""
-    names = {"embeddings": "embeddings", "image": "pictures", "text": "a column of texts"}
-    instead = next((name for key, name in names.items() if instead_of_columns[key] is not None), "")
-    if instead and (columns or exclude or keep):
-        raise InvalidParameterError(
-            f"Labels are judged by {instead} alone, so columns, exclude and keep have nothing to choose from.\n"
-            "Hint: pass either."
-        )
-
-
-def _is_column(embeddings: Any, data: Table) -> bool:
-    return isinstance(embeddings, str | Path) and str(embeddings) in data.frame.columns
-
-
-def _embeddings(given: Any, data: Table, rows: IntArray) -> Array:
-    """The vectors to judge by, from a column of the table or from beside it."""
-    if not _is_column(given, data):
-        return read_matrix(given, len(data), "embeddings")[rows]
-    vectors = expand_vectors(data.frame.iloc[rows][[str(given)]], data.name, "audit")
-    if not all(np.asarray(vectors[name]).dtype.kind in "biuf" for name in vectors):
-        raise InvalidInputError(
-            f"Column {str(given)!r} of {data.name} does not hold vectors of numbers.\n"
-            "Hint: embeddings needs a column with a list of numbers in every row, a .npy file, or an array."
-        )
-    return vectors.to_numpy(dtype=np.float64)
-
-
-def _judged_rows(labels: Array, sample: int | None, seed: int) -> IntArray:
-    """Positions of the rows that have a label, or of a random sample of them."""
-    labeled = np.flatnonzero(labels != "")
-    if sample is None or sample >= len(labeled):
-        return labeled
-    return np.sort(np.random.default_rng(seed).permutation(labeled)[:sample])
-
-
-def _lone_text(roles: Sequence[ColumnRole]) -> str | None:
-    """The column of texts, if no other is used."""
-    used = [role for role in roles if role.used]
-    return used[0].name if len(used) == 1 and used[0].use == "text" else None
+def _notes(data: Source, labels: Array, labeled: IntArray, result: MislabelResult, look: Look) -> list[str]:
+    """What to know about the table and the judgment."""
+    notes = label_notes(labels)
+    if len(labeled) < len(data):
+        notes.append(f"{len(data) - len(labeled):,} of {len(data):,} rows have no label and are left out.")
+    if result.threshold == -np.inf:
+        notes.append(result.promise)  # why nothing could be flagged
+    if look.groups is None:
+        notes.append("Most rows are copies of another, so copies are not reported.")
+    return notes

@@ -1,93 +1,357 @@
-"""What an audit judges texts or pictures by: vectors of an encoder, or of the built-in descriptor."""
+"""What labels are judged by: columns, a text, images or embeddings, as rows for the detector."""
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from neighboragg._core.inputs import is_missing
-from neighboragg._core.types import FloatArray, IntArray
-from neighboragg._data.folder import PICTURE_TYPES, FolderTable
-from neighboragg._data.source import Table
-from neighboragg.exceptions import InvalidInputError
-from neighboragg.features import Encoded, encode_images, encode_texts, list_problems
+from neighboragg._core.inputs import expand_vectors, is_missing
+from neighboragg._core.types import Array, FloatArray, IntArray
+from neighboragg._data.folder import IMAGE, IMAGE_TYPES, FolderSource
+from neighboragg._data.matrix import read_matrix
+from neighboragg._data.source import Source
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.features import (
+    ColumnRole,
+    check_usable,
+    column_roles,
+    describe_roles,
+    encode_images,
+    encode_texts,
+    prepared_frame,
+)
+
+WEAK = (
+    "a small fixed descriptor of the images: outlines, colors and a coarse copy.\n"
+    "It is weak, as it does not know what they show; a network's vectors (--encoder package:callable) usually find "
+    "more."
+)
 
 
 @dataclass(frozen=True)
-class EncodedRows:
-    """Vectors of the rows that could be read, which rows these are, by what they were made, and what to know."""
+class Labeled:
+    """A source with its labels as text, and the rows from which a by-object chooses what to use."""
 
-    vectors: FloatArray
+    source: Source
+    label: str
+    labels: Array
     rows: IntArray
-    judged_by: str
-    notes: tuple[str, ...] = ()
+    #: Columns that mark rows, by which labels are not judged.
+    marks: tuple[str, ...]
+    random_state: int
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns but the labels."""
+        return [name for name in self.source.columns if name != self.label]
+
+    def column(self, name: str, kind: str) -> str:
+        """The name of a column that is not the label."""
+        if name == self.label:
+            raise InvalidParameterError(f"The column of {kind} is the label column {name!r} itself.")
+        if name not in self.columns:
+            raise InvalidInputError(
+                f"There is no column {name!r} in {self.source.name}.\n"
+                f"Hint: the columns other than the label are {', '.join(map(repr, self.columns))}."
+            )
+        return name
 
 
-def image_root(data: Table) -> Path:
-    """Folder that paths of pictures are relative to."""
-    return data.folder if isinstance(data, FolderTable) else Path(data.name).parent
+@dataclass(frozen=True)
+class Judged:
+    """Rows for the detector, which rows of the source these are, and why others cannot be used."""
+
+    X: Any
+    rows: IntArray
+    problems: Mapping[int, str] = field(default_factory=dict)
 
 
-def encode_texts_of(data: Table, text: str, rows: IntArray, encoder: Any, cache: Any) -> EncodedRows:
-    """Vectors of a column of texts; a missing one is empty."""
-    values = data.frame[text].iloc[rows]
-    texts = ["" if is_missing(value) else str(value) for value in values]
-    vectors = encode_texts(texts, encoder, cache=cache)
-    return EncodedRows(vectors, rows, f"vectors of the texts in {text!r} from the encoder {_name(encoder)}.")
+class Basis(ABC):
+    """Reads what labels are judged by; travels to the workers of a cluster."""
+
+    roles: tuple[ColumnRole, ...] = ()
+    features: str = "passthrough"
+    #: How the review shows a row ("text", "image"), and the column that holds it.
+    shown: tuple[str, str] | None = None
+    #: A column of numbers that nobody reads.
+    hidden: str = ""
+    summary: str = "embeddings."
+
+    @abstractmethod
+    def read(self, rows: IntArray) -> Judged:
+        """What to judge the labels of some rows by; row numbers ascend."""
 
 
-def encode_pictures_of(
-    data: Table, image: str, rows: IntArray, encoder: Any, cache: Any, *, skip_unreadable: bool
-) -> EncodedRows:
-    """Vectors of a column of paths of pictures."""
-    paths = data.frame[image].iloc[rows].tolist()
-    unfit = {i: why for i, path in enumerate(paths) if (why := _unfit(path))}
-    fit = [i for i in range(len(paths)) if i not in unfit]
-    found = Encoded(np.empty((0, 0)), np.empty(0, dtype=np.intp), {}, 0)
-    if fit:
-        found = encode_images(
-            [paths[i] for i in fit], encoder, root=image_root(data), cache=cache, skip_unreadable=True
+class By(Protocol):
+    """What a user passes as `by`."""
+
+    def bind(self, table: Labeled) -> Basis:
+        """Find the columns, and read what is needed to judge by them."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Judge labels by the columns of the table; the default of :func:`neighboragg.audit`.
+
+    Parameters
+    ----------
+    only : sequence of str, default=None
+        Judge by these columns and no others. None takes every column that is good for it.
+    use : sequence of str, default=()
+        Judge by these columns although they look like an identifier, or give the label away.
+    ignore : sequence of str, default=()
+        Do not judge by these columns.
+
+    Examples
+    --------
+    >>> from neighboragg.labels import Columns
+    >>> Columns(ignore=["date"])
+    Columns(only=None, use=(), ignore=['date'])
+    """
+
+    only: Sequence[str] | None = None
+    _: KW_ONLY
+    use: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+
+    def bind(self, table: Labeled) -> Basis:
+        """Find out what each column is good for."""
+        names = table.columns
+        frame = table.source.take(table.rows, names)
+        ignore = self.ignore if isinstance(self.ignore, str) else [*self.ignore, *table.marks]
+        roles = column_roles(
+            frame,
+            table.labels[table.rows],
+            only=self.only,
+            ignore=ignore,
+            use=self.use,
+            random_state=table.random_state,
         )
-    problems = unfit | {fit[i]: why for i, why in found.problems.items()}
-    named = {f"{data.place_of(int(rows[i]))} ({paths[i]})" if not isinstance(data, FolderTable) else paths[i]: why
-             for i, why in sorted(problems.items())}  # fmt: skip
-    if problems and (not skip_unreadable or not fit):
-        raise InvalidInputError(
-            f"{len(problems):,} of {len(rows):,} pictures cannot be read or shown:\n{list_problems(named)}\n"
-            "Hint: repair or remove them, or go on without them: --skip-unreadable."
+        check_usable(roles)
+        return ColumnsBasis(table.source, roles)
+
+
+@dataclass(frozen=True)
+class Text:
+    """Judge labels by one column of texts.
+
+    Parameters
+    ----------
+    column : str
+    encoder : callable or str, default=None
+        Takes a list of texts and returns an array with a vector for each; or the name of such a callable, written
+        ``package:callable``. None reads texts by their words.
+
+    Examples
+    --------
+    >>> from neighboragg.labels import Text
+    >>> Text("message")
+    Text(column='message', encoder=None)
+    """
+
+    column: str
+    _: KW_ONLY
+    encoder: Any = None
+
+    def bind(self, table: Labeled) -> Basis:
+        """Find the column."""
+        column = table.column(self.column, "texts")
+        if self.encoder is None:
+            roles = [
+                ColumnRole(n, "text") if n == column else ColumnRole(n, "ignored", "not chosen")
+                for n in table.columns
+            ]
+            return ColumnsBasis(table.source, tuple(roles))
+        return TextBasis(table.source, column, self.encoder)
+
+
+@dataclass(frozen=True)
+class Images:
+    """Judge labels by images; the default for a folder with a folder of images for each class.
+
+    Parameters
+    ----------
+    column : str, default=None
+        Column of paths, relative to the folder of the table. None is for a folder of images.
+    encoder : callable or str, default=None
+        Takes a list of images (PIL, RGB) and returns an array with a vector for each; or the name of such
+        a callable, written ``package:callable``. None takes a small fixed descriptor, which is weak.
+
+    Examples
+    --------
+    >>> from neighboragg.labels import Images
+    >>> Images("photo", encoder="my_encoder:encode")
+    Images(column='photo', encoder='my_encoder:encode')
+    """
+
+    column: str | None = None
+    _: KW_ONLY
+    encoder: Any = None
+
+    def bind(self, table: Labeled) -> Basis:
+        """Find the column."""
+        is_folder = isinstance(table.source, FolderSource)
+        if is_folder and self.column is not None:
+            raise InvalidParameterError(
+                f"{table.source.name} is a folder of images, which has no columns to choose from.\n"
+                "Hint: leave out the column."
+            )
+        if self.column is None and not is_folder:
+            raise InvalidParameterError(
+                "Images need the name of the column that holds their paths.\n"
+                "Hint: --image column, or Images(column) in Python."
+            )
+        column = IMAGE if self.column is None else table.column(self.column, "images")
+        return ImageBasis(table.source, column, self.encoder)
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Judge labels by vectors that you have.
+
+    Parameters
+    ----------
+    source : str, path-like or array-like of shape (n_rows, n_features)
+        Name of a column of vectors, a .npy file with a row for each row of the table, or an array.
+
+    Examples
+    --------
+    >>> from neighboragg.labels import Embeddings
+    >>> Embeddings("vectors.npy")
+    Embeddings(source='vectors.npy')
+    """
+
+    source: Any
+
+    def bind(self, table: Labeled) -> Basis:
+        """Find the column, or open the file."""
+        if isinstance(self.source, str | Path) and str(self.source) in table.columns:
+            basis: Basis = VectorBasis(table.source, str(self.source))
+        else:
+            basis = MatrixBasis(read_matrix(self.source, len(table.source), "embeddings"))
+        if isinstance(table.source, FolderSource):
+            basis.shown = "image", IMAGE
+        elif column := _image_column(table):
+            basis.shown = "image", column
+        return basis
+
+
+class ColumnsBasis(Basis):
+    """Columns of numbers, categories, dates and texts."""
+
+    features = "auto"
+
+    def __init__(self, source: Source, roles: tuple[ColumnRole, ...]) -> None:
+        self.source, self.roles = source, roles
+        used = [role for role in roles if role.used]
+        self.lone_text = used[0].name if len(used) == 1 and used[0].use == "text" else None
+        self.shown = None if self.lone_text is None else ("text", self.lone_text)
+        self.summary = "\n" + describe_roles(roles)
+
+    def read(self, rows: IntArray) -> Judged:
+        """The used columns; a lone column of texts as a list."""
+        frame = self.source.take(rows, [role.name for role in self.roles if role.used])
+        if self.lone_text is not None:
+            return Judged(frame[self.lone_text].fillna("").astype(str).tolist(), rows)
+        return Judged(prepared_frame(frame, self.roles), rows)
+
+
+class VectorBasis(Basis):
+    """A column of vectors."""
+
+    def __init__(self, source: Source, column: str) -> None:
+        self.source, self.hidden = source, column
+
+    def read(self, rows: IntArray) -> Judged:
+        """The vectors of the column."""
+        vectors = expand_vectors(self.source.take(rows, [self.hidden]), self.source.name, "audit")
+        if not all(np.asarray(vectors[name]).dtype.kind in "biuf" for name in vectors):
+            raise InvalidInputError(
+                f"Column {self.hidden!r} of {self.source.name} does not hold vectors of numbers.\n"
+                "Hint: embeddings needs a column with a list of numbers in every row, a .npy file, or an array."
+            )
+        return Judged(vectors.to_numpy(dtype=np.float64), rows)
+
+
+class MatrixBasis(Basis):
+    """Vectors from a file or an array with a row for each row of the source."""
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix = matrix
+
+    def read(self, rows: IntArray) -> Judged:
+        """The vectors of the rows."""
+        return Judged(self.matrix[rows], rows)
+
+
+class TextBasis(Basis):
+    """Texts turned into vectors by an encoder."""
+
+    def __init__(self, source: Source, column: str, encoder: Any) -> None:
+        self.source, self.column, self.encoder = source, column, encoder
+        self.shown = "text", column
+        self.summary = f"vectors of the texts in {column!r} from the encoder {_name(encoder)}."
+
+    def read(self, rows: IntArray) -> Judged:
+        """The vectors of the texts; a missing text is an empty one."""
+        values = self.source.take(rows, [self.column])[self.column]
+        texts = ["" if is_missing(value) else str(value) for value in values]
+        return Judged(encode_texts(texts, self.encoder, cache=True), rows)
+
+
+class ImageBasis(Basis):
+    """Images turned into vectors by an encoder or the built-in descriptor."""
+
+    def __init__(self, source: Source, column: str, encoder: Any) -> None:
+        self.source, self.column, self.encoder = source, column, encoder
+        self.shown = "image", column
+        self.summary = (
+            WEAK if encoder is None else f"vectors of the images from the encoder {_name(encoder)}."
         )
-    notes = []
-    if problems:
-        notes.append(
-            f"{len(problems):,} of {len(rows):,} pictures cannot be read or shown and are left out:\n"
-            f"{list_problems(named)}"
-        )
-    if encoder is None:
-        judged_by = (
-            "a small fixed descriptor of the pictures: outlines, colors and a coarse copy.\n"
-            "It is weak, as it knows nothing of what they show; a network's vectors (--encoder package:callable) "
-            "usually find more."
-        )
-    else:
-        judged_by = f"vectors of the pictures from the encoder {_name(encoder)}."
-    kept = np.array(fit, dtype=np.intp)[found.rows]
-    return EncodedRows(found.vectors, rows[kept], judged_by, tuple(notes))
+
+    def read(self, rows: IntArray) -> Judged:
+        """The vectors of the images that can be read and shown, and what is wrong with the others."""
+        paths = self.source.take(rows, [self.column])[self.column].tolist()
+        unfit = {i: why for i, path in enumerate(paths) if (why := _unfit(path))}
+        fit = np.array([i for i in range(len(paths)) if i not in unfit], dtype=np.intp)
+        vectors: FloatArray = np.empty((0, 0))
+        if len(fit):
+            found = encode_images(
+                [paths[i] for i in fit], self.encoder, root=self.source.root, cache=True, skip_unreadable=True
+            )
+            unfit |= {int(fit[i]): why for i, why in found.problems.items()}
+            fit, vectors = fit[found.rows], found.vectors
+        return Judged(vectors, rows[fit], {int(rows[i]): f"{why} ({paths[i]})" for i, why in unfit.items()})
 
 
 def _unfit(path: Any) -> str:
-    """Why a path of a table cannot be that of a picture to show; empty if it can."""
+    """Why a path in a table cannot be that of an image to show; empty if it can."""
     if is_missing(path) or not str(path).strip():
         return "there is no path"
     pure = PurePosixPath(str(path))
     if pure.is_absolute() or ".." in pure.parts or "\\" in str(path) or "\0" in str(path):
         return "the path must lead below the folder of the table, with forward slashes"
-    if pure.suffix.lower() not in PICTURE_TYPES:
-        return f"its name does not end in one of {', '.join(PICTURE_TYPES)}"
+    if pure.suffix.lower() not in IMAGE_TYPES:
+        return f"its name does not end in one of {', '.join(IMAGE_TYPES)}"
     return ""
+
+
+def _image_column(table: Labeled) -> str:
+    """The only column of paths of images, to show next to vectors; empty if there is none."""
+    some = table.rows[:20]
+    frame = table.source.take(some, table.columns)
+    names = [
+        name
+        for name in table.columns
+        if all(not _unfit(path) and (table.source.root / str(path)).is_file() for path in frame[name])
+    ]
+    return names[0] if len(some) and len(names) == 1 else ""
 
 
 def _name(encoder: Any) -> str:
     if isinstance(encoder, str):
         return encoder
-    return getattr(encoder, "__qualname__", type(encoder).__qualname__)
+    return str(getattr(encoder, "__qualname__", type(encoder).__qualname__))

@@ -44,7 +44,7 @@ from neighboragg.labels._groups import (
 )
 from neighboragg.labels._label_trust import BuiltinModels, fit_label_trust
 from neighboragg.labels._noise import RELIABILITIES, find_label_noise, reliability_scores
-from neighboragg.labels._result import MislabelResult, build_result
+from neighboragg.labels._result import Evidence, MislabelResult, build_result, evidence_of_new_rows
 from neighboragg.labels._rules import FlagRule, JudgedLabels, Nothing, as_rule
 
 
@@ -57,6 +57,7 @@ class NewLabels:
     given: Array
     suggested: Array
     label_trust: FloatArray
+    trust: FloatArray
 
 
 def new_labels(
@@ -64,7 +65,7 @@ def new_labels(
 ) -> NewLabels:
     """From the trust in every class, and the labels as positions in the classes."""
     suggested = classes[best_other_class(trust, codes)]
-    return NewLabels(mask, scores, classes[codes], suggested, trust[np.arange(len(codes)), codes])
+    return NewLabels(mask, scores, classes[codes], suggested, trust[np.arange(len(codes)), codes], trust)
 
 
 # Score of a label by the noise model; the other scores are by trust alone.
@@ -293,7 +294,14 @@ class MislabelDetector(Savable, BaseEstimator):
         labels = JudgedLabels(scores, fitted.trust, codes, is_verified, found)
         flags = self._rule.flag(labels)
         self.result_ = build_result(
-            fitted, self.classes_, labels, flags, proba=given, rule=self._rule.name, notes=grouped.notes
+            fitted,
+            self.classes_,
+            labels,
+            flags,
+            proba=given,
+            rule=self._rule.name,
+            notes=grouped.notes,
+            index=X.index if hasattr(X, "iloc") else None,
         )
         LOGGER.info(f"{self.result_.n_flagged} of {n} labels flagged")
         return self.result_
@@ -366,6 +374,27 @@ class MislabelDetector(Savable, BaseEstimator):
         scores = self._scores(trust, first, codes, given)
         mask = self._rule.flag_new(scores, self.result_.threshold, self._verified_scores)
         return new_labels(self.classes_, codes, trust, scores, mask)
+
+    def evidence(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> Evidence:
+        """Reasons and neighbors for the labels of new rows.
+
+        Parameters
+        ----------
+        X, y, proba : array-like
+            As in :meth:`score_reliability`.
+
+        Returns
+        -------
+        evidence : Evidence
+            Neighbors are numbers of rows passed to :meth:`fit`.
+        """
+        check_is_fitted(self, "result_")
+        owner = type(self).__name__
+        rows = read_rows(X, owner, keep_vectors=has_preprocessing(self.estimator))
+        vectors, terms = self._vectorizer.represent(rows)
+        codes = encode_labels(check_labels(y, "y", owner), self.classes_, "y", owner)
+        said = self._proba_of_new(rows, proba, len(vectors))
+        return evidence_of_new_rows(self._label_trust, self.classes_, vectors, codes, said, terms)
 
     def _saved_state(self) -> dict[str, Any]:
         return without_code(dict(vars(self)), type(self).__name__)

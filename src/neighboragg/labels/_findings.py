@@ -1,9 +1,11 @@
-"""What else is found beside wrong labels: copies that contradict each other or leak, and rows unlike all others."""
+"""What an audit finds besides wrong labels: copies that contradict each other or leak, odd rows, unreadable images."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -14,18 +16,7 @@ from neighboragg._core.types import Array, FloatArray, IntArray
 from neighboragg.features import ColumnRole, prepared_frame
 from neighboragg.labels._result import MislabelResult
 
-WRONG, CONFLICT, SPLIT, OUTLIER = (
-    "wrong label",
-    "conflicting copies",
-    "copies across the split",
-    "unlike all others",
-)
-KINDS = {
-    WRONG: "labels that look wrong",
-    CONFLICT: "rows that are copies of another, or nearly, and have another label",
-    SPLIT: "rows with a copy, or nearly, in another part of the split",
-    OUTLIER: "rows unlike all others",
-}
+WRONG = "wrong label"
 # Rows nearer to each other than this share of the usual distance to the nearest row are nearly copies.
 NEARLY = 0.1
 # With fewer columns, rows are that near by chance.
@@ -47,6 +38,99 @@ class Finding:
     kind: str
     rows: tuple[int, ...]
     reason: str
+
+
+@dataclass(frozen=True)
+class Look:
+    """The rows that a detector was fitted on, as kinds of findings look at them."""
+
+    result: MislabelResult
+    rows: IntArray
+    roles: Sequence[ColumnRole]
+    frame: Any
+    matrix: Array | None
+    split: Array | None
+    problems: Mapping[int, str]
+
+    @cached_property
+    def groups(self) -> IntArray | None:
+        """A number for each row, the same for copies and near copies; None if most rows have a copy."""
+        n_columns = sum(role.used for role in self.roles) if self.matrix is None else self.matrix.shape[1]
+        return copy_groups(row_keys(self.frame, self.roles, self.matrix), self.result, n_columns)
+
+    def copies_that_differ(self, values: Array) -> Iterator[tuple[tuple[int, ...], str]]:
+        """Row numbers of each group of copies with several values, and the counts of these."""
+        for chosen in [] if self.groups is None else _members(self.groups, values):
+            yield tuple(self.rows[chosen].tolist()), _counted(values[chosen])
+
+
+class Kind(ABC):
+    """A kind of finding."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+
+    def applies(self, look: Look) -> bool:
+        """Whether the kind is counted where none is found."""
+        return True
+
+    @abstractmethod
+    def find(self, look: Look) -> Iterator[Finding]:
+        """All findings of this kind."""
+
+
+class ConflictingCopies(Kind):
+    """Groups of copies whose labels differ."""
+
+    name, title = "conflicting copies", "rows that are copies of another, or nearly, and have another label"
+
+    def find(self, look: Look) -> Iterator[Finding]:
+        """All groups."""
+        for rows, counts in look.copies_that_differ(look.result.given):
+            yield Finding(self.name, rows, f"same or nearly the same row, labeled {counts}")
+
+
+class CopiesAcrossSplit(Kind):
+    """Groups of copies that are in several parts of a split."""
+
+    name, title = "copies across the split", "rows with a copy, or nearly, in another part of the split"
+
+    def applies(self, look: Look) -> bool:
+        """Only if there is a split."""
+        return look.split is not None
+
+    def find(self, look: Look) -> Iterator[Finding]:
+        """All groups."""
+        for rows, counts in [] if look.split is None else look.copies_that_differ(look.split):
+            yield Finding(self.name, rows, f"same or nearly the same row in {counts}")
+
+
+class UnlikeAllOthers(Kind):
+    """Rows far from all others, or with a number far from those of all others."""
+
+    name, title = "unlike all others", "rows unlike all others"
+
+    def find(self, look: Look) -> Iterator[Finding]:
+        """All rows, the farthest first."""
+        for row, reason in [*_outliers(look.result), *_lone_values(look.frame, look.roles)]:
+            yield Finding(self.name, (int(look.rows[row]),), reason)
+
+
+class UnreadableImages(Kind):
+    """Images that cannot be read or shown, whose labels are not judged."""
+
+    name, title = "unreadable image", "images that cannot be read or shown, and are not judged"
+
+    def applies(self, look: Look) -> bool:
+        """Only if there are any."""
+        return bool(look.problems)
+
+    def find(self, look: Look) -> Iterator[Finding]:
+        """All images, in the order of the rows."""
+        return (Finding(self.name, (row,), why) for row, why in sorted(look.problems.items()))
+
+
+KINDS: tuple[Kind, ...] = (ConflictingCopies(), CopiesAcrossSplit(), UnlikeAllOthers(), UnreadableImages())
 
 
 def row_keys(frame: Any, roles: Sequence[ColumnRole], matrix: Array | None) -> IntArray:
@@ -90,30 +174,8 @@ def copy_groups(keys: IntArray, result: MislabelResult, n_columns: int) -> IntAr
     return None if copied.mean() > MOST_COPIES else groups
 
 
-def find_conflicts(groups: IntArray, labels: Array, rows: IntArray) -> list[Finding]:
-    """Groups of copies whose labels differ."""
-    return [
-        Finding(
-            CONFLICT,
-            tuple(rows[chosen].tolist()),
-            f"same or nearly the same row, labeled {_counted(labels[chosen])}",
-        )
-        for chosen in _members(groups, labels)
-    ]
-
-
-def find_leaked_copies(groups: IntArray, split: Array, rows: IntArray) -> list[Finding]:
-    """Groups of copies that are in several parts of a split."""
-    return [
-        Finding(
-            SPLIT, tuple(rows[chosen].tolist()), f"same or nearly the same row in {_counted(split[chosen])}"
-        )
-        for chosen in _members(groups, split)
-    ]
-
-
-def find_outliers(result: MislabelResult, rows: IntArray) -> list[Finding]:
-    """Rows much farther from their nearest than others are, most so first."""
+def _outliers(result: MislabelResult) -> list[tuple[int, str]]:
+    """Rows much farther from their nearest than others are, most so first, and why."""
     nearest = np.minimum(_first(result.given_distances), _first(result.suggested_distances))
     known = np.isfinite(nearest) & (nearest > 0)
     if known.sum() < 2:
@@ -126,13 +188,13 @@ def find_outliers(result: MislabelResult, rows: IntArray) -> list[Finding]:
     far = far[np.argsort(-nearest[far], kind="stable")]
     times = nearest[far] / np.exp(center)
     return [
-        Finding(OUTLIER, (int(rows[i]),), f"{more:.1f} times as far from its nearest row as most rows are")
+        (i, f"{more:.1f} times as far from its nearest row as most rows are")
         for i, more in zip(far.tolist(), times.tolist(), strict=True)
     ]
 
 
-def find_lone_values(frame: Any, roles: Sequence[ColumnRole], rows: IntArray) -> list[Finding]:
-    """Rows with a number farther from those of all others than these are from each other."""
+def _lone_values(frame: Any, roles: Sequence[ColumnRole]) -> list[tuple[int, str]]:
+    """Rows with a number farther from those of all others than these are from each other, and why."""
     found = []
     for role in roles:
         if role.use == "number":
@@ -147,21 +209,20 @@ def find_lone_values(frame: Any, roles: Sequence[ColumnRole], rows: IntArray) ->
                 gap = min(abs(ordered[lone] - rest[0]), abs(ordered[lone] - rest[-1]))
                 if reach > 0 and gap > reach:
                     others = f"between {rest[0]:g} and {rest[-1]:g} in all other rows"
-                    reason = f"{role.name} is {ordered[lone]:g}, and {others}"
-                    found.append(Finding(OUTLIER, (int(rows[known[lone]]),), reason))
+                    found.append((int(known[lone]), f"{role.name} is {ordered[lone]:g}, and {others}"))
     return found
 
 
-def findings_frame(findings: Sequence[Finding], labels: Array, place_of: Any) -> Any:
+def findings_frame(findings: Sequence[Finding], labels: Array, names: Any, place_of: Any) -> Any:
     """One line for each row of each finding; rows of one group have one number."""
     pandas = import_extra("pandas", extra="cli", purpose="Findings as a table")
     lines = [
-        {"kind": found.kind, "group": number, "row": row, "place": place_of(row), "label": str(labels[row]),
+        {"kind": found.kind, "group": number, "row": names[row], "where": place_of(row), "label": str(labels[row]),
          "reason": found.reason}
         for number, found in enumerate(findings)
         for row in found.rows
     ]  # fmt: skip
-    return pandas.DataFrame(lines, columns=["kind", "group", "row", "place", "label", "reason"])
+    return pandas.DataFrame(lines, columns=["kind", "group", "row", "where", "label", "reason"])
 
 
 def _members(groups: IntArray, values: Array) -> list[IntArray]:

@@ -9,11 +9,12 @@ import numpy as np
 
 from neighboragg._core.files import check_outputs, escape_formula, staged_files
 from neighboragg._core.packages import import_extra
-from neighboragg._core.types import IntArray
-from neighboragg._data.source import Table
+from neighboragg._core.types import Array, IntArray
+from neighboragg._data.parquet import holds_parquet
+from neighboragg._data.source import Source
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError
-from neighboragg.features import ColumnRole, describe_roles
-from neighboragg.labels._findings import KINDS, SPLIT, WRONG, Finding, findings_frame
+from neighboragg.features import ColumnRole
+from neighboragg.labels._findings import WRONG, Finding, Kind, findings_frame
 from neighboragg.labels._result import MislabelResult
 from neighboragg.labels._review_set import ReviewSet, load_review_set, save_review_set
 
@@ -31,7 +32,7 @@ class AuditFiles:
 
     @property
     def findings(self) -> Path:
-        """Findings beside labels that look wrong."""
+        """Findings other than labels that look wrong."""
         return self.flagged.with_suffix(".findings.csv")
 
     @property
@@ -48,9 +49,9 @@ class AuditFiles:
         """Raise if the files cannot be written, or would be written over the table."""
         if self.flagged.suffix.lower() != ".csv":
             raise InvalidParameterError(
-                f"The output {self.flagged} must end in .csv; plots and the review set go beside it."
+                f"The output {self.flagged} must end in .csv; the plot and the review set go next to it."
             )
-        _check_not_among_pictures(self.flagged, Path(table))
+        _check_not_among_images(self.flagged, Path(table))
         outputs = (self.flagged, self.findings, self.plot, self.review)
         for path in outputs:
             check_not_input(Path(table), path)
@@ -81,11 +82,12 @@ class AuditFiles:
         return self.review
 
 
-def _check_not_among_pictures(output: Path, folder: Path) -> None:
-    """Raise if the plot of an audit would become a picture of a class of the folder that was audited."""
-    if folder.is_dir() and folder.resolve() in output.resolve().parent.parents:
+def _check_not_among_images(output: Path, folder: Path) -> None:
+    """Raise if the plot of an audit would become an image of a class of the folder that was audited."""
+    inside = folder.is_dir() and folder.resolve() in output.resolve().parent.parents
+    if inside and not holds_parquet(folder):
         raise InvalidInputError(
-            f"The output {output} would lie among the pictures of {folder}.\nHint: choose another with -o."
+            f"The output {output} would lie among the images of {folder}.\nHint: choose another with -o."
         )
 
 
@@ -106,36 +108,39 @@ class Audit:
 
     Parameters
     ----------
-    table : Table
-        The table.
+    source : Source
+        The rows that were audited.
+    labels : ndarray of str of shape (n_rows,)
+        The label of every row as text; empty where it is missing.
     result : MislabelResult
         The judgment of each row that was judged.
     rows : ndarray of int of shape (n,)
-        Position of each judged row in the table, counted from 0 without the header.
+        Position of each judged row in the source, counted from 0.
     roles : tuple of ColumnRole
-        What each column was used for, or why it was not; empty if labels were judged by embeddings.
+        What each column was used for, or why it was not; empty if labels were not judged by columns.
     findings : tuple of Finding
-        What was found beside labels that look wrong.
+        What was found besides labels that look wrong.
+    kinds : tuple of Kind
+        The kinds of findings that were looked for.
     review_set : ReviewSet
         What a person is to look at.
     frame : pandas.DataFrame
-        The columns of the judged rows.
-    split : str or None
-        Column of the split, if copies across it were looked for.
+        The columns of the rows to review and of their neighbors, by position in the source.
     notes : tuple of str
-        What to know about the table and the judgment.
+        What to know about the source and the judgment.
     judged_by : str
-        What labels were judged by, where that is not the columns.
+        What labels were judged by.
     """
 
-    table: Table = field(repr=False)
+    source: Source = field(repr=False)
+    labels: Array = field(repr=False)
     result: MislabelResult
     rows: IntArray = field(repr=False)
     roles: tuple[ColumnRole, ...] = field(repr=False)
     findings: tuple[Finding, ...] = field(repr=False)
+    kinds: tuple[Kind, ...] = field(repr=False)
     review_set: ReviewSet = field(repr=False)
     frame: Any = field(repr=False)
-    split: str | None = None
     notes: tuple[str, ...] = ()
     judged_by: str = "embeddings."
 
@@ -146,29 +151,30 @@ class Audit:
         -------
         counts : dict of str to int
             In the order "wrong label", "conflicting copies", "copies across the split" (if there is a split),
-            "unlike all others".
+            "unlike all others", "unreadable image" (if there are any).
         """
-        rows: dict[str, set[int]] = {kind: set() for kind in KINDS if self.split is not None or kind != SPLIT}
-        rows[WRONG] = set(self.rows[self.result.mask].tolist())
+        rows: dict[str, set[int]] = {WRONG: set(self.rows[self.result.mask].tolist())}
+        rows |= {kind.name: set() for kind in self.kinds}
         for found in self.findings:
             rows[found.kind] |= set(found.rows)
         return {kind: len(found) for kind, found in rows.items()}
 
     def summary(self) -> str:
-        """What was judged by what, and what was found, as text.
+        """What labels were judged by, and what was found, as text.
 
         Returns
         -------
         text : str
         """
         result = self.result
-        name = Path(self.table.name).name
+        name = Path(self.source.name).name
         parts = [f"{len(result):,} labels of {name}, judged by"]
-        parts[0] += ":\n" + describe_roles(self.roles) if self.roles else f" {self.judged_by}"
+        parts[0] += f":{self.judged_by}" if self.roles else f" {self.judged_by}"
+        titles = {WRONG: "labels that look wrong"} | {kind.name: kind.title for kind in self.kinds}
         counts = self.counts()
         width = max(len(f"{count:,}") for count in counts.values())
         parts.append(
-            "Found:\n" + "\n".join(f"  {count:>{width},}  {KINDS[kind]}" for kind, count in counts.items())
+            "Found:\n" + "\n".join(f"  {count:>{width},}  {titles[kind]}" for kind, count in counts.items())
         )
         if result.n_flagged:
             parts[-1] += (
@@ -188,28 +194,29 @@ class Audit:
         Returns
         -------
         frame : pandas.DataFrame
-            Columns row (counted from 0), place (as the file shows it), those of
-            :meth:`MislabelResult.to_frame`, and those of the table.
+            Columns row (its label in the index of a data frame, else counted from 0), where (as the file shows it),
+            given, suggested, p_wrong, trust, suggested_trust, reasons, and those of the source.
         """
         pandas = import_extra("pandas", extra="cli", purpose="Audit.to_frame")
         flagged = self._flagged()
         found = self.result.to_frame().iloc[flagged].drop(columns="flagged")
-        found.insert(0, "row", self.rows[flagged])
-        found.insert(1, "place", [self.table.place_of(int(row)) for row in self.rows[flagged]])
+        names = self.source.row_names
+        found.insert(0, "row", [names[row] for row in self.rows[flagged]])
+        found.insert(1, "where", [self.source.place_of(int(row)) for row in self.rows[flagged]])
         taken = set(found.columns)
-        own = self.frame.iloc[flagged].set_axis(found.index)
+        own = self.frame.loc[self.rows[flagged]].set_axis(found.index)
         own.columns = [name if name not in taken else f"{name} (data)" for name in own.columns]
         return pandas.concat([found, own], axis=1).reset_index(drop=True)
 
     def findings_frame(self) -> Any:
-        """The findings beside labels that look wrong, one line for each row of each.
+        """The findings other than labels that look wrong, one line for each row of each.
 
         Returns
         -------
         frame : pandas.DataFrame
-            Columns kind, group (rows of one finding share it), row, place, label, reason.
+            Columns kind, group (rows of one finding share it), row, where, label, reason.
         """
-        return findings_frame(self.findings, self.table.labels, self.table.place_of)
+        return findings_frame(self.findings, self.labels, self.source.row_names, self.source.place_of)
 
     def write(self, output: str | PathLike[str], *, overwrite: bool = False) -> AuditFiles:
         """Write the flagged rows, the other findings, the review set and a plot.
@@ -217,7 +224,7 @@ class Audit:
         Parameters
         ----------
         output : path-like
-            CSV file of the flagged rows; the others go beside it.
+            CSV file of the flagged rows; the others go next to it.
         overwrite : bool, default=False
             Whether existing files may be replaced. Decisions of an earlier review never are.
 
@@ -227,7 +234,7 @@ class Audit:
             Where they are.
         """
         files = AuditFiles(Path(output))
-        files.check(self.table.name, overwrite=overwrite)
+        files.check(self.source.name, overwrite=overwrite)
         files.check_decisions(self.review_set)
         with staged_files() as stage:
             write_csv(self.to_frame(), stage(files.flagged))
@@ -237,14 +244,16 @@ class Audit:
         return files
 
     def _flagged(self) -> IntArray:
+        """Positions of the flagged rows that are listed, most suspicious first."""
         ranking = self.result.ranking
-        return ranking[self.result.mask[ranking]]
+        flagged = ranking[self.result.mask[ranking]]
+        return flagged[: len(self.review_set.flagged)]
 
     def _worst(self) -> list[str]:
         """The most suspicious labels, with their reasons."""
         result, lines = self.result, []
         for i in self._flagged()[:N_SHOWN].tolist():
-            place = self.table.place_of(int(self.rows[i]))
+            place = self.source.place_of(int(self.rows[i]))
             lines.append(f"  {place}: {str(result.given[i])!r} is more likely {str(result.suggested[i])!r}")
             lines.append(f"      {'; '.join(result.reasons[i])}")
         return lines

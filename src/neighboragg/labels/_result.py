@@ -12,7 +12,7 @@ from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, Int
 from neighboragg._core.views import LEARNED, view_of
 from neighboragg._report.label_plots import LabelMatrixDisplay, LabelScoreDisplay
 from neighboragg._store.objects import Savable, require
-from neighboragg.labels._label_trust import LabelTrust
+from neighboragg.labels._label_trust import WORDS, LabelTrust
 from neighboragg.labels._rules import Flags, JudgedLabels
 from neighboragg.promises import conformal_p_values
 
@@ -31,17 +31,19 @@ def reasons_for(
     suggested: IntArray,
     trust: FloatArray,
     votes: Mapping[str, FloatArray],
-    said: Mapping[str, FloatArray],
+    predictions: Mapping[str, FloatArray],
     distances: Mapping[str, FloatArray],
+    lone: BoolArray | None = None,
 ) -> list[tuple[str, ...]]:
     """Say for each flagged row what speaks against its label."""
     names = [repr(label) for label in classes.tolist()]
-    lone = (np.bincount(codes, minlength=len(classes)) == 1)[codes]
+    if lone is None:
+        lone = (np.bincount(codes, minlength=len(classes)) == 1)[codes]
     several = len({view_of(name) for name in votes}) > 1
     within = {name: _within(name, several) for name in votes}
     # A learned metric makes near and far what helps to tell classes apart; it says nothing about odd rows.
     isolated = {view: isolated_rows(nearest) for view, nearest in distances.items() if view == view_of(view)}
-    favorites = {name: proba.argmax(axis=1) for name, proba in said.items()}
+    favorites = {name: proba.argmax(axis=1) for name, proba in predictions.items()}
 
     def of_row(i: int) -> Sequence[str]:
         given, other = codes[i], suggested[i]
@@ -56,7 +58,7 @@ def reasons_for(
                 found.append(f"neighbors{within[name]} disagree ({share} are {names[other]})")
         for name, favorite in favorites.items():
             if (best := favorite[i]) != given:
-                found.append(f"{name} prefers {names[best]} ({said[name][i, best]:.2f})")
+                found.append(f"{name} prefers {names[best]} ({predictions[name][i, best]:.2f})")
         found += [f"isolated row{within[view]}" for view, alone in isolated.items() if alone[i]]
         return found or [
             f"weak evidence ({names[given]} {trust[i, given]:.2f}, {names[other]} {trust[i, other]:.2f})"
@@ -134,6 +136,8 @@ class MislabelResult(Savable):
         What the rule promises about false alarms.
     notes : tuple of str
         What else to know about these rows.
+    index : pandas.Index or None
+        Names of the rows, if they came as a pandas data frame; otherwise they are numbered from 0.
 
     Examples
     --------
@@ -170,6 +174,7 @@ class MislabelResult(Savable):
     suggested_distances: FloatArray
     promise: str
     notes: tuple[str, ...] = field(default=())
+    index: Any = None
 
     def __len__(self) -> int:
         return len(self.mask)
@@ -241,8 +246,8 @@ class MislabelResult(Savable):
         Returns
         -------
         frame : pandas.DataFrame
-            Columns given, suggested, flagged, p_wrong, score, p_value, label_trust, suggested_trust, reasons (joined
-            by semicolons).
+            Columns given, suggested, flagged, p_wrong, trust (in the given label), suggested_trust, reasons (joined
+            by semicolons). Its index is that of the data frame that was judged.
         """
         pandas = import_extra("pandas", extra="cli", purpose="MislabelResult.to_frame")
         return pandas.DataFrame(
@@ -251,12 +256,11 @@ class MislabelResult(Savable):
                 "suggested": self.suggested,
                 "flagged": self.mask,
                 "p_wrong": self.p_wrong,
-                "score": self.scores,
-                "p_value": self.p_values,
-                "label_trust": self.label_trust,
+                "trust": self.label_trust,
                 "suggested_trust": self.suggested_trust,
                 "reasons": ["; ".join(reasons) for reasons in self.reasons],
-            }
+            },
+            index=self.index,
         )
 
     def plot_scores(self, ax: "Axes | None" = None, **kwargs: Any) -> LabelScoreDisplay:
@@ -300,7 +304,11 @@ class MislabelResult(Savable):
 
     def _saved_state(self) -> dict[str, Any]:
         # Lines without a reason are many, and need not be written.
-        return {**vars(self), "reasons": [self.reasons[i] for i in np.flatnonzero(self.mask)]}
+        index = None if self.index is None else np.asarray(self.index)
+        if index is not None and index.dtype.kind not in "iu":
+            index = np.array([str(name) for name in index])
+        flagged = [self.reasons[i] for i in np.flatnonzero(self.mask)]
+        return {**vars(self), "reasons": flagged, "index": index}
 
     def _after_load(self) -> None:
         for name in ("mask", "scores", "p_wrong", "p_values", "given", "suggested", "trust"):
@@ -347,6 +355,7 @@ def build_result(
     proba: FloatArray | None,
     rule: str,
     notes: tuple[str, ...],
+    index: Any = None,
 ) -> MislabelResult:
     """Collect flags, suggestions, reasons and neighbors of the rows fitted on."""
     codes, trust = judged.codes, fitted.trust
@@ -377,6 +386,7 @@ def build_result(
         suggested_distances=near.distances[row, other, kept],
         promise=flags.promise,
         notes=notes,
+        index=index,
     )
 
 
@@ -384,8 +394,8 @@ def _reasons(
     proba: FloatArray | None, codes: IntArray, fitted: LabelTrust, classes: Array, mask: BoolArray
 ) -> tuple[tuple[str, ...], ...]:
     """Reasons for the flagged rows, and none for the others."""
-    said = {} if proba is None else {"classifier": proba}
-    said |= {name: model.proba for name, model in fitted.passes[-1].models.items()}
+    predictions = {} if proba is None else {"classifier": proba}
+    predictions |= {name: model.proba for name, model in fitted.passes[-1].models.items()}
     flagged = np.flatnonzero(mask)
     found = reasons_for(
         flagged,
@@ -394,13 +404,56 @@ def _reasons(
         suggested=best_other_class(fitted.trust, codes),
         trust=fitted.trust,
         votes=fitted.votes,
-        said=said,
+        predictions=predictions,
         distances={view: near.distances[:, :, 0].min(axis=1) for view, near in fitted.neighbors.items()},
     )
     reasons: list[tuple[str, ...]] = [()] * len(mask)
     for i, reason in zip(flagged, found, strict=True):
         reasons[i] = reason
     return tuple(reasons)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks for and against labels: reasons, and the nearest rows with the given and the suggested label."""
+
+    reasons: list[tuple[str, ...]]
+    given_neighbors: IntArray
+    given_distances: FloatArray
+    suggested_neighbors: IntArray
+    suggested_distances: FloatArray
+
+
+def evidence_of_new_rows(
+    fitted: LabelTrust, classes: Array, X: FloatArray, codes: IntArray, proba: FloatArray | None, terms: Any
+) -> Evidence:
+    """Evidence about labels of rows that were not fitted on."""
+    trust, _ = fitted.trust_of(X, proba, terms)
+    other, row, kept = best_other_class(trust, codes), np.arange(len(codes)), slice(N_KEPT_NEIGHBORS)
+    found = fitted.passes[0].neighbors.of_new_rows(X)
+    vectors = fitted.scaling.of(X)
+    predictions = {} if proba is None else {"classifier": proba}
+    for name, model in fitted.passes[-1].models.items():
+        predictions[name] = model.predict_proba(terms if name == WORDS else vectors)
+    reasons = reasons_for(
+        row,
+        classes=classes,
+        codes=codes,
+        suggested=other,
+        trust=trust,
+        votes={view: near.nearest(near.ids.shape[2]).sum(axis=2) for view, near in found.items()},
+        predictions=predictions,
+        distances={},  # whether a row is isolated is known among the fitted rows alone
+        lone=np.zeros(len(codes), dtype=bool),
+    )
+    near = next(iter(found.values()))
+    return Evidence(
+        reasons,
+        near.ids[row, codes, kept],
+        near.distances[row, codes, kept],
+        near.ids[row, other, kept],
+        near.distances[row, other, kept],
+    )
 
 
 def label_p_values(scores: FloatArray, verified: BoolArray) -> FloatArray:

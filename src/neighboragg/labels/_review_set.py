@@ -7,7 +7,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
 from numbers import Integral, Real
@@ -18,8 +18,10 @@ import numpy as np
 
 from neighboragg._core.checks import check_integer
 from neighboragg._core.inputs import is_missing
-from neighboragg._core.types import ArrayLike, IntArray
-from neighboragg._data.folder import PICTURE_TYPES
+from neighboragg._core.types import IntArray
+from neighboragg._data.folder import IMAGE_TYPES
+from neighboragg._data.open import Table
+from neighboragg._data.source import Source
 from neighboragg.exceptions import FileFormatError, InvalidInputError, InvalidParameterError
 from neighboragg.labels._result import MislabelResult
 
@@ -134,16 +136,16 @@ def _check_content(content: Any, columns: Sequence[str], where: str) -> None:
 
 
 def _check_image(path: Any, where: str) -> None:
-    """Raise unless the path stays below the folder it is relative to, and names a picture."""
+    """Raise unless the path stays below the folder it is relative to, and names an image."""
     pure = PurePosixPath(path) if isinstance(path, str) else PurePosixPath("/")
     if pure.is_absolute() or ".." in pure.parts or "\\" in str(path) or "\0" in str(path):
         raise InvalidInputError(
             f"{where}: image must be a path below the folder of images, with forward slashes. Got {path!r}."
         )
-    if pure.suffix.lower() not in PICTURE_TYPES:
+    if pure.suffix.lower() not in IMAGE_TYPES:
         raise InvalidInputError(
-            f"{where}: image must end in one of {', '.join(PICTURE_TYPES)}. Got {path!r}.\n"
-            "Hint: convert other pictures to PNG."
+            f"{where}: image must end in one of {', '.join(IMAGE_TYPES)}. Got {path!r}.\n"
+            "Hint: convert other images to PNG."
         )
 
 
@@ -236,7 +238,7 @@ class ReviewSet:
     seed: int = 0
     title: str = "Label review"
     n_judged: int = ALL_ROWS
-    source: str = ""
+    source: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.n_judged == ALL_ROWS:
@@ -379,46 +381,80 @@ def _plain(value: Any) -> Any:
     return value.item()
 
 
-N_NEIGHBORS = 5
+@dataclass(frozen=True)
+class Origin:
+    """Where the rows of a review set came from: what to open, how to read it, and its label column."""
+
+    path: str | list[str]
+    label: str
+    digest: str
+    root: str
+    options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, given: Any, source: Source, label: str) -> "Origin | None":
+        """The origin of rows in files; None for data frames."""
+        if not source.files:
+            return None
+        table = given if isinstance(given, Table) else Table(given)
+        path = (
+            [_absolute(one) for one in table.path]
+            if isinstance(table.path, list | tuple)
+            else _absolute(table.path)
+        )
+        return cls(path, label, source.digest, str(source.root.resolve()), table.options)
+
+    @classmethod
+    def read(cls, review_set: ReviewSet) -> "Origin | None":
+        """The origin as a review set stores it; None if it stores none, or something else."""
+        known = dict(review_set.source)
+        texts = all(isinstance(known.get(name), str) for name in ("label", "digest", "root"))
+        path, options = known.get("path"), known.get("options")
+        listed = isinstance(path, list) and all(isinstance(one, str) for one in path)
+        if not (texts and isinstance(options, dict) and (isinstance(path, str) or listed)):
+            return None
+        return cls(path, known["label"], known["digest"], known["root"], options)  # type: ignore[arg-type]
+
+
+def _absolute(path: Any) -> str:
+    return str(path) if "://" in str(path) else os.path.abspath(path)  # noqa: PTH100  # also of patterns
+
+
+def rows_to_review(result: MislabelResult, n_random: int, seed: int, most: int) -> IntArray:
+    """Positions of the flagged rows, most suspicious first, then of a random sample of the others."""
+    check_integer(n_random, "n_random", "audit", minimum=0)
+    flagged = result.ranking[result.mask[result.ranking]][:most]
+    others = np.flatnonzero(~result.mask)
+    return np.concatenate([flagged, np.sort(np.random.default_rng(seed).permutation(others)[:n_random])])
 
 
 def build_review_set(
     frame: Any,
     result: MislabelResult,
+    listed: IntArray,
+    rows: IntArray,
     *,
-    n_random: int = 50,
-    title: str = "Label review",
-    random_state: int = 0,
-    rows: ArrayLike | None = None,
-    n_rows: int | None = None,
-    text: str = "",
-    image: str = "",
-    row_name: Callable[[int], str] | None = None,
-    row_digest: Callable[[int], str] | None = None,
-    source: str = "",
+    title: str,
+    n_rows: int,
+    shown: tuple[str, str] | None,
+    name_of: Callable[[int], str],
+    digests_of: Callable[[IntArray], list[str]],
+    origin: Origin | None,
 ) -> ReviewSet:
-    """Put flagged rows, a random sample of the others, and their neighbors together for review."""
-    flagged = result.ranking[result.mask[result.ranking]]
-    others = np.flatnonzero(~result.mask)
-    rng = np.random.default_rng(random_state)
-    random = np.sort(rng.permutation(others)[:n_random])
-    places = np.arange(len(result)) if rows is None else np.asarray(rows)
-    if list(frame.columns) in (["text"], ["image"]) and not image:
-        text = str(frame.columns[0])  # a lone column of this name is not a path
-    shown = _Rows(frame, places, {"image": image} if image else {"text": text} if text else {}, row_name)
-    items = [_item(shown, result, int(row), "flagged") for row in flagged]
-    items += [_item(shown, result, int(row), "random") for row in random]
-    if row_digest is not None:
-        items = [replace(item, digest=row_digest(item.row)) for item in items]
+    """Put listed rows and their neighbors together for review; `frame` holds these rows, by row number."""
+    page = _Rows(frame, rows, shown, name_of)
+    places = np.sort(rows[listed])
+    digests = dict(zip(places.tolist(), digests_of(places), strict=True))
+    items = [_item(page, result, int(i), digests[int(rows[i])]) for i in listed]
     return ReviewSet(
         classes=tuple(str(label) for label in result.classes.tolist()),
-        n_rows=len(result) if n_rows is None else n_rows,
+        n_rows=n_rows,
         n_judged=len(result),
         n_flagged=result.n_flagged,
         items=tuple(items),
-        columns=() if shown.shown else tuple(map(str, frame.columns)),
+        columns=() if shown else tuple(map(str, frame.columns)),
         title=title,
-        source=source,
+        source={} if origin is None else dataclasses.asdict(origin),
     )
 
 
@@ -426,52 +462,54 @@ class _Rows:
     """The rows of a table as the page shows them."""
 
     def __init__(
-        self, frame: Any, places: IntArray, shown: dict[str, str], row_name: Callable[[int], str] | None
+        self, frame: Any, rows: IntArray, shown: tuple[str, str] | None, name_of: Callable[[int], str]
     ) -> None:
-        self.frame = frame
-        self.places = places
-        self.shown = shown
-        self.name = row_name or (lambda row: "")
-
-    def fields(self, row: int) -> dict[str, Any]:
-        """Position, content and name of a row."""
-        place = int(self.places[row])
-        values = self._values(row)
-        for kind, column in self.shown.items():
-            values = {kind: "" if values[column] is None else str(values[column])}
-        return {"row": place, "content": values, "name": self.name(place)}
-
-    def details(self, row: int) -> dict[str, Scalar]:
-        """The columns that are not the content."""
-        hidden = self.shown.values()
-        return {name: value for name, value in self._values(row).items() if self.shown and name not in hidden}
-
-    def _values(self, row: int) -> dict[str, Scalar]:
+        self.rows, self.shown, self.name_of = rows, shown, name_of
         # Cell by cell: a whole row as one array would turn whole numbers into fractions.
-        return {str(name): _scalar(self.frame.iat[row, j]) for j, name in enumerate(self.frame.columns)}
+        cells = [[_scalar(value) for value in frame.iloc[:, j].tolist()] for j in range(len(frame.columns))]
+        names = [str(name) for name in frame.columns]
+        self.values: dict[int, dict[str, Scalar]] = {
+            int(row): dict(zip(names, values, strict=True))
+            for row, values in zip(frame.index, zip(*cells, strict=True), strict=True)
+        }
+
+    def fields(self, position: int) -> dict[str, Any]:
+        """Number, content and name of a row."""
+        row = int(self.rows[position])
+        content = self.values[row]
+        if self.shown:
+            kind, column = self.shown
+            content = {kind: "" if content[column] is None else str(content[column])}
+        return {"row": row, "content": content, "name": self.name_of(row)}
+
+    def details(self, position: int) -> dict[str, Scalar]:
+        """The columns that are not the content."""
+        if not self.shown:
+            return {}
+        values = self.values[int(self.rows[position])]
+        return {name: value for name, value in values.items() if name != self.shown[1]}
 
 
-def _item(source: _Rows, result: MislabelResult, row: int, queue: str) -> ReviewItem:
-    near, distances = result.given_neighbors[row], result.given_distances[row]
-    other, far = result.suggested_neighbors[row], result.suggested_distances[row]
+def _item(page: _Rows, result: MislabelResult, i: int, digest: str) -> ReviewItem:
     return ReviewItem(
-        **source.fields(row),
-        details=source.details(row),
-        given=str(result.given[row]),
-        suggested=str(result.suggested[row]),
-        score=float(result.scores[row]),
-        trust=tuple(float(value) for value in result.trust[row]),
-        reasons=tuple(result.reasons[row]),
-        facts={"estimated probability that the label is wrong": f"{result.p_wrong[row]:.0%}"},
-        given_neighbors=_neighbors(source, near, distances),
-        suggested_neighbors=_neighbors(source, other, far),
-        queue=queue,
+        **page.fields(i),
+        details=page.details(i),
+        given=str(result.given[i]),
+        suggested=str(result.suggested[i]),
+        score=float(result.scores[i]),
+        trust=tuple(float(value) for value in result.trust[i]),
+        reasons=tuple(result.reasons[i]),
+        facts={"estimated probability that the label is wrong": f"{result.p_wrong[i]:.0%}"},
+        given_neighbors=_neighbors(page, result.given_neighbors[i], result.given_distances[i]),
+        suggested_neighbors=_neighbors(page, result.suggested_neighbors[i], result.suggested_distances[i]),
+        queue="flagged" if result.mask[i] else "random",
+        digest=digest,
     )
 
 
-def _neighbors(source: _Rows, rows: IntArray, distances: Any) -> tuple[Neighbor, ...]:
-    pairs = zip(rows[:N_NEIGHBORS].tolist(), distances[:N_NEIGHBORS].tolist(), strict=True)
-    return tuple(Neighbor(distance=distance, **source.fields(row)) for row, distance in pairs if row >= 0)
+def _neighbors(page: _Rows, positions: IntArray, distances: Any) -> tuple[Neighbor, ...]:
+    pairs = zip(positions.tolist(), distances.tolist(), strict=True)
+    return tuple(Neighbor(distance=distance, **page.fields(i)) for i, distance in pairs if i >= 0)
 
 
 def _scalar(value: Any) -> Scalar:

@@ -61,6 +61,10 @@ class FlagRule(Stored, ABC):
         """Flag further labels by the threshold of the first, and the scores of the verified among those."""
         return scores < threshold
 
+    def flag_all(self, scores: FloatArray, verified: BoolArray, fitted: Flags, noise_rate: float) -> Flags:
+        """Flag all labels of a source, of which a sample was fitted on; by the threshold of the sample."""
+        return Flags(~verified & (scores < fitted.threshold), fitted.threshold, fitted.promise)
+
 
 @dataclass(frozen=True)
 class Nothing(FlagRule):
@@ -76,6 +80,28 @@ class Nothing(FlagRule):
     def flag_new(self, scores: FloatArray, threshold: float, verified_scores: FloatArray) -> BoolArray:
         """Flag nothing."""
         return np.zeros(len(scores), dtype=bool)
+
+
+@dataclass(frozen=True)
+class Sampled(FlagRule):
+    """Flag every label of a sample, to have reasons for all, with the threshold that a rule takes from it."""
+
+    rule: FlagRule
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """That of the rule."""
+        return self.rule.name
+
+    @property
+    def needs_evidence(self) -> bool:  # type: ignore[override]
+        """As the rule."""
+        return self.rule.needs_evidence
+
+    def flag(self, labels: JudgedLabels) -> Flags:
+        """Flag everything."""
+        found = self.rule.flag(labels) if self.needs_evidence else Flags(labels.verified, -np.inf, "")
+        return Flags(np.ones(len(labels.scores), dtype=bool), found.threshold, found.promise)
 
 
 @dataclass(frozen=True)
@@ -118,8 +144,13 @@ class Budget(FlagRule):
 
     def flag(self, labels: JudgedLabels) -> Flags:
         """Flag the lowest scores."""
-        scores = labels.scores
-        rows = np.flatnonzero(~labels.verified)
+        return self.flag_all(labels.scores, labels.verified)
+
+    def flag_all(
+        self, scores: FloatArray, verified: BoolArray, fitted: Flags | None = None, noise_rate: float = 0.0
+    ) -> Flags:
+        """Flag the lowest scores of all."""
+        rows = np.flatnonzero(~verified)
         order = rows[np.argsort(scores[rows], kind="stable")]
         mask = np.zeros(len(scores), dtype=bool)
         mask[order[: self.n]] = True
@@ -207,16 +238,20 @@ class FalseAlarms(FlagRule):
 
     def flag(self, labels: JudgedLabels) -> Flags:
         """Flag scores below the conformal threshold."""
-        rate = self.noise_rate
-        if rate is None:
-            rate = min(labels.noise.rate, MOST_NOISE)
-        threshold = cmd_threshold(labels.scores, alpha=self.level, noise_rate=rate)
-        most = math.floor(self.level * len(labels.scores) * (1 - rate))
+        return self.flag_all(labels.scores, labels.verified, None, labels.noise.rate)
+
+    def flag_all(
+        self, scores: FloatArray, verified: BoolArray, fitted: Flags | None, noise_rate: float
+    ) -> Flags:
+        """Flag scores below the conformal threshold of all."""
+        rate = min(noise_rate, MOST_NOISE) if self.noise_rate is None else self.noise_rate
+        threshold = cmd_threshold(scores, alpha=self.level, noise_rate=rate)
+        most = math.floor(self.level * len(scores) * (1 - rate))
         promise = (
             f"At most {self.level:.3g} of the right labels are flagged, if at most {rate:.3g} of all are wrong: up to "
             f"{most:,} false alarms. This is not a precision."
         )
-        return Flags(~labels.verified & (labels.scores < threshold), threshold, promise)
+        return Flags(~verified & (scores < threshold), threshold, promise)
 
 
 @dataclass(frozen=True)
@@ -266,11 +301,17 @@ class FDR(FlagRule):
 
     def flag(self, labels: JudgedLabels) -> Flags:
         """Flag the discoveries among the labels that are not verified."""
-        tested, sample = labels.scores[~labels.verified], np.sort(labels.scores[labels.verified])
+        return self.flag_all(labels.scores, labels.verified)
+
+    def flag_all(
+        self, scores: FloatArray, verified: BoolArray, fitted: Flags | None = None, noise_rate: float = 0.0
+    ) -> Flags:
+        """Flag the discoveries among all labels that are not verified."""
+        tested, sample = scores[~verified], np.sort(scores[verified])
         p_values = conformal_p_values(tested, sample)
         found = benjamini_hochberg(p_values, q=self.level)
-        mask = np.zeros(len(labels.scores), dtype=bool)
-        mask[~labels.verified] = found
+        mask = np.zeros(len(scores), dtype=bool)
+        mask[~verified] = found
         m = len(sample)
         least = math.ceil(len(tested) / (self.level * (m + 1)))
         promise = (

@@ -23,7 +23,7 @@ from neighboragg._core.packages import import_extra
 from neighboragg._core.progress import Listener, announce, expect, step, telling
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._data.labels import check_class_labels
-from neighboragg._data.open import read_table
+from neighboragg._data.open import open_source
 from neighboragg._pool.network import NetworkAggregator
 from neighboragg._pool.opinions import RememberedOpinions
 from neighboragg.exceptions import InvalidInputError, TrustWarning
@@ -147,10 +147,12 @@ FEWEST_ROWS = 50
 
 def table_matrix(source: Any, label: str) -> tuple[FloatArray, Array]:
     """Numbers and one-hot categories of the labeled rows of a table, not scaled, and the text of their labels."""
-    table = read_table(Path(source) if isinstance(source, str) else source, label)
-    check_class_labels(table.labels, label, least_rows=FEWEST_ROWS)
-    labeled = np.flatnonzero(table.labels != "")
-    labels, frame = table.labels[labeled], table.frame.iloc[labeled]
+    table = open_source(source)
+    texts = table.texts(label)
+    check_class_labels(texts, label, least_rows=FEWEST_ROWS)
+    labeled = np.flatnonzero(texts != "")
+    features = [name for name in table.columns if name != table.named(label)]
+    labels, frame = texts[labeled], table.take(labeled, features)
     if 5 * (n_classes := len(np.unique(labels))) > len(labels):
         raise InvalidInputError(
             f"The label column {label!r} has {n_classes} different values in {len(labels)} rows; that leaves too few "
