@@ -11,11 +11,11 @@ from neighboragg._core.checks import check_labels, check_memory, check_rows, che
 from neighboragg._core.inputs import draw_sample
 from neighboragg._core.threads import n_threads
 from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
-from neighboragg._store.objects import Savable, Stored, require
+from neighboragg._store.objects import Savable, Stored
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.search._blocks import Blocks, as_blocks
 from neighboragg.search._in_memory import ClasswiseNeighbors
-from neighboragg.search._index import METRICS, ClasswiseSearch, Exact, Streamed, check_search
+from neighboragg.search._index import ClasswiseSearch, Exact, Streamed, check_search
 
 Found = tuple[
     slice, FloatArray, IntArray
@@ -148,24 +148,6 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         self.n_samples_fit_ = len(self._codes)
         self.class_count_ = np.bincount(self._codes, minlength=len(self.classes_))
 
-    def _after_load(self) -> None:
-        if not hasattr(self, "_blocks"):
-            return  # a parameter, not fitted
-        require(isinstance(self._blocks, Blocks), "an index has no rows")
-        require(isinstance(self._how, Streamed), "an index has an unknown search")
-        require(self._how.metric in METRICS, "an index has an unknown metric")
-        require(isinstance(self.classes_, np.ndarray) and self.classes_.ndim == 1, "an index has no classes")
-        require(self._blocks.n_features == self.n_features_in_, "an index has other features than it says")
-        n, codes = self._blocks.n_rows, self._codes
-        require(
-            n and isinstance(codes, np.ndarray) and codes.shape == (n,), "an index has other labels than rows"
-        )
-        require(
-            codes.dtype.kind == "i" and codes.min() >= 0 and codes.max() < len(self.classes_),
-            "an index has labels outside its classes",
-        )
-        self._count()
-
 
 def _among(ids: IntArray, n: int) -> IntArray | None:
     """Ids of rows of a block of n rows, -1 for other rows; None if none is of it."""
@@ -209,11 +191,6 @@ class Sample(Stored):
         place = np.minimum(np.searchsorted(self.rows, positions), len(self.rows) - 1)
         seen = np.where(self.rows[place] == positions, place, -1)
         return np.where(positions >= self.n_rows, positions - self.n_rows + len(self.rows), seen)
-
-    def _after_load(self) -> None:
-        require(isinstance(self.rows, np.ndarray) and self.rows.dtype.kind == "i", "its sample has no rows")
-        require(len(self.rows) and (np.diff(self.rows) > 0).all(), "its sample is not in order")
-        require(self.rows[0] >= 0 and self.rows[-1] < self.n_rows, "its sample is not of its rows")
 
 
 @dataclass(frozen=True, eq=False)
