@@ -18,7 +18,6 @@ from neighboragg._pool.network import NetworkAggregator
 from neighboragg._pool.opinions import EFFORTS, fit_second_opinion, learns_a_map, resolve_opinions
 from neighboragg._pool.pool import Aggregator, PoolAggregator
 from neighboragg._pool.row_weights import sample_weights
-from neighboragg._store.objects import require
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods._explanation import Explanation
 from neighboragg.methods._familiarity import Familiarity, strangeness
@@ -590,10 +589,3 @@ class NeighborAgg(ReferenceSearch):
             view: learn_metric(data.X[rows, columns[view]], data.codes[rows], random_state=seed)
             for view in self._views_with_a_metric(data)
         }
-
-    def _after_load(self) -> None:
-        super()._after_load()
-        if hasattr(self, "classes_"):
-            require(isinstance(self.familiarity_, Familiarity), "it has no familiarity")
-            require(self.familiarity_.n_classes == len(self.classes_), "its familiarity has other classes")
-            require(sum(self.views_.values()) == self.n_features_in_, "its views are not its features")
