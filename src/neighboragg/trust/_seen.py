@@ -16,7 +16,7 @@ from neighboragg._core.estimators import parts_of, unfrozen
 from neighboragg._core.inputs import take_rows
 from neighboragg._core.stats import upper_limit
 from neighboragg._core.types import Array, BoolArray, FloatArray, IntArray
-from neighboragg._store.objects import Deferred, require
+from neighboragg._store.objects import Stored
 from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, InvalidParameterError
 
 # Probability of crying wolf, and of underestimating how often rows are equal by chance.
@@ -32,7 +32,7 @@ MIXING = [
 LAST_SHIFT = np.array(31, dtype=np.uint64)
 
 
-class FittedRows(Deferred):
+class FittedRows(Stored):
     """What is needed to know rows of fit again."""
 
     def __init__(self, hashes: IntArray, codes: IntArray) -> None:
@@ -78,13 +78,6 @@ class FittedRows(Deferred):
         """Largest chance of being a copy that the rows of fit are compatible with."""
         n = len(self.hashes)
         return float(upper_limit(round(self.share_of_copies * n), n, TAIL))
-
-    def _after_load(self) -> None:
-        n = len(self.hashes)
-        require(
-            n > 0 and self.positions.shape == self.codes.shape == (n,), "its rows of fit have no one length"
-        )
-        require((np.sort(self.positions) == np.arange(n)).all(), "its rows of fit are not numbered")
 
 
 def row_hashes(vectors: FloatArray) -> IntArray:

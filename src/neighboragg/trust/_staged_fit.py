@@ -10,7 +10,7 @@ from neighboragg._core.checks import check_labels, encode_labels
 from neighboragg._core.estimators import gives_vectors, is_frozen, preprocessing_of
 from neighboragg._core.inputs import take_rows
 from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
-from neighboragg._store.objects import Savable, require
+from neighboragg._store.objects import Savable
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods import NeighborAgg
 from neighboragg.search import Approximate, Blocks, Streamed, check_search
@@ -113,7 +113,3 @@ class StagedFit(Savable):
         method = self.method_of(model)
         model._fit_on_vectors(method, vectors, hashes, y, X_val, labels_val, self.proba)
         return model
-
-    def _after_load(self) -> None:
-        require(isinstance(self.model, TrustedClassifier), "it has no model")
-        require(type(self.n_features) is int, "it has no number of features")
