@@ -27,8 +27,11 @@ def check_classifier(estimator: Any, owner: str, *, refitted: bool = False) -> N
             "Hint: pass the classifier itself, or proba with its out-of-fold probabilities."
         )
     if not (hasattr(estimator, "fit") and _gives_probabilities(estimator)):
-        calibrates = hasattr(estimator, "decision_function")
-        hint = "\nHint: wrap it, e.g. CalibratedClassifierCV(estimator)." if calibrates else ""
+        hint = ""
+        if hasattr(estimator, "decision_function"):
+            hint = "\nHint: wrap it, e.g. CalibratedClassifierCV(estimator)."
+        elif hasattr(estimator, "state_dict"):
+            hint = "\nHint: wrap the network: neighboragg.torch.TorchClassifier(module)."
         raise InvalidParameterError(
             f"The 'estimator' parameter of {owner} must be a classifier with predict_proba. "
             f"Got {estimator!r} instead.{hint}"

@@ -40,7 +40,6 @@ from neighboragg.labels._groups import (
     warn_if_in_sample,
     warn_if_known,
     width,
-    without_code,
 )
 from neighboragg.labels._label_trust import LabeledRows, fit_label_trust
 from neighboragg.labels._noise import find_label_noise
@@ -379,9 +378,6 @@ class MislabelDetector(Savable, BaseEstimator):
         scores = self._scores(trust, first, codes, said)
         mask = self._rule.flag_new(scores, self.result_.threshold, self._verified_scores)
         return new_labels(self.classes_, codes, trust, scores, mask)
-
-    def _saved_state(self) -> dict[str, Any]:
-        return without_code(dict(vars(self)), type(self).__name__)
 
     def _check_params(self, proba: ArrayLike | None) -> None:
         owner = type(self).__name__
