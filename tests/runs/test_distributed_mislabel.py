@@ -274,7 +274,7 @@ class OwnClassifier(GaussianNB):
 def test_a_classifier_of_ones_own_is_trusted_by_name(judged):
     name = f"{OwnClassifier.__module__}.OwnClassifier"
     with (
-        pytest.warns(TrustWarning, match="which load takes only on your word"),
+        pytest.warns(TrustWarning, match="which must be allowed when it is loaded"),
         pytest.raises(UntrustedTypeError, match=rf"^The saved .* are not known to be safe: {name}\.\nHint:"),
     ):
         judged("a", estimator=OwnClassifier())
