@@ -98,7 +98,7 @@ def test_a_device_that_multiplies_badly_is_refused(monkeypatch):
     with pytest.raises(InvalidParameterError) as refusal:
         on_device.kneighbors(queries)
     assert str(refusal.value) == (
-        "The 'device' parameter of ClasswiseNeighbors names a device whose products in single precision are not "
+        "The 'device' parameter of Exact names a device whose products in single precision are not "
         "accurate enough for an exact search. Got 'cpu'.\nHint: None searches without it."
     )
 

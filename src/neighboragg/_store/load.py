@@ -9,7 +9,7 @@ import numpy as np
 import sklearn
 from sklearn.frozen import FrozenEstimator
 
-from neighboragg._core.estimators import check_classifier, unfrozen
+from neighboragg._core.estimators import check_classifier, refuse_network, unfrozen
 from neighboragg._core.packages import publish
 from neighboragg._core.types import Array
 from neighboragg._store.estimators import load_estimator
@@ -18,6 +18,7 @@ from neighboragg._store.objects import KINDS, Stored, class_of, fingerprint_of
 from neighboragg.exceptions import FileFormatError, InvalidParameterError, NeighborAggError, TrustWarning
 
 _OWNER = "TrustedClassifier"  # the kind whose classifier `load` takes
+_WRAPPED = "load(path, estimator=TorchClassifier(module)), with TorchClassifier from neighboragg.torch."
 
 
 def load(
@@ -80,6 +81,7 @@ def load(
             f"The 'trusted' parameter of load must be a list of names, each a str. Got {trusted!r} instead."
         )
     if estimator is not None:
+        refuse_network(estimator, "estimator", "load", _WRAPPED)
         check_classifier(estimator, "load")
     if features is not None and not callable(features):
         raise InvalidParameterError(
