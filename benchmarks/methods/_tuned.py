@@ -13,7 +13,6 @@ from neighboragg._core.checks import check_integer
 from neighboragg._core.types import BoolArray, FloatArray, IntArray
 from neighboragg._pool.crossfit import deal_folds
 from neighboragg._pool.evidence import FitData
-from neighboragg._store.objects import require
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods import TrustMethod
 from neighboragg.metrics import auroc
@@ -116,11 +115,6 @@ class Tuned(TrustMethod):
 
     def _trust_without(self, X: FloatArray, proba: FloatArray, exclude: IntArray) -> FloatArray:
         return self.method_.predict_trust(X, proba, exclude=exclude)
-
-    def _after_load(self) -> None:
-        super()._after_load()
-        fitted = getattr(self, "method_", None)
-        require(fitted is None or isinstance(fitted, TrustMethod), "a tuned method holds no method")
 
     def _resolve_grid(self) -> list[dict[str, Any]]:
         owner = type(self).__name__

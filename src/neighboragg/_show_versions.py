@@ -10,7 +10,7 @@ from neighboragg.exceptions import InvalidParameterError
 from neighboragg.search import kernel_in_use
 
 PACKAGES = (
-    "neighboragg", "numpy", "scipy", "scikit-learn", "joblib", "safetensors", "threadpoolctl", "pandas", "pyarrow",
+    "neighboragg", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "pandas", "pyarrow",
     "matplotlib", "skops", "torch", "faiss-cpu",
 )  # fmt: skip
 

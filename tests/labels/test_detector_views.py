@@ -222,8 +222,9 @@ def test_saved_and_loaded(tmp_path):
     np.testing.assert_array_equal(again.score_reliability(new, TRUTH), detector.score_reliability(new, TRUTH))
     code = MislabelDetector(effort="fast", features={"a": np.tanh}).fit(LEFT, NOISY.y)
     assert message_of(code.save, tmp_path / "e.nagg") == (
-        "This MislabelDetector cannot be saved: a view of its features is a callable, which is code.\n"
-        "Hint: make it a transformer, or pass the vectors of the views."
+        "This MislabelDetector cannot be saved: its 'features/a' is of the type numpy.ufunc, which neighboragg does "
+        "not know, so it could not be loaded again.\n"
+        "Hint: callables are code, which is never stored. Pass a transformer instead."
     )
 
 

@@ -9,10 +9,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-import neighboragg
 from neighboragg import SelectiveClassifier, TrustedClassifier
 from neighboragg.exceptions import (
-    FileFormatError,
     InvalidInputError,
     InvalidParameterError,
     NotCalibratedError,
@@ -298,15 +296,6 @@ def test_clone_keeps_a_fitted_model_and_forgets_the_threshold(digits):
 def test_clone_copies_a_model_that_is_not_fitted():
     safe = SelectiveClassifier(TrustedClassifier(GaussianNB()), target_risk=0.1)
     assert clone(safe).model is not safe.model
-
-
-def test_a_file_with_other_thresholds_than_classes_is_refused(digits, tmp_path):
-    model, (X, y), _ = digits
-    safe = SelectiveClassifier(model, target_coverage=0.5).fit(X, y)
-    safe.thresholds_ = safe.thresholds_[:9]
-    safe.save(tmp_path / "safe.nagg")
-    with pytest.raises(FileFormatError, match="other thresholds than classes"):
-        neighboragg.load(tmp_path / "safe.nagg")
 
 
 def test_assessment_shows_what_is_accepted(digits):

@@ -2,8 +2,6 @@
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
-from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -11,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 import neighboragg
-from neighboragg.exceptions import FileFormatError, InvalidParameterError, MissingExtraError, TrustWarning
+from neighboragg.exceptions import InvalidParameterError, MissingExtraError, TrustWarning
 from neighboragg.search import Approximate, ClasswiseNeighbors, Exact, _approximate, _in_memory
 
 faiss = pytest.importorskip("faiss", reason="wheels are tested without the extra `approximate`")
@@ -231,23 +229,6 @@ class TestReproducible:
         assert loaded.is_exact_.tolist() == index.is_exact_.tolist()
         assert_same_bits((loaded.recall_, loaded.recall_interval_), (index.recall_, index.recall_interval_))
         assert_same_bits(loaded.kneighbors(data[2]), index.kneighbors(data[2]))
-
-    @pytest.mark.parametrize(
-        ("changes", "message"),
-        [
-            ({"n_read": np.array([0.5] * 5)}, "no number of lists to read"),
-            ({"n_read": np.array([-1, 0, 0, 0, 1])}, "no number of lists to read"),
-            ({"n_read": np.array([10**6, 0, 0, 0, 1])}, "fewer rows than lists to read"),
-            ({"n_neighbors": 5000}, "too few rows to search"),
-            ({"recall": np.ones(3)}, "an index has no recall"),
-        ],
-    )
-    def test_a_file_that_does_not_fit_together_is_refused(self, changes, message, index, tmp_path):
-        odd = copy(index)
-        odd._approximation = replace(index._approximation, **changes)
-        odd.save(tmp_path / "index.nagg")
-        with pytest.raises(FileFormatError, match=message):
-            neighboragg.load(tmp_path / "index.nagg")
 
     def test_searched_from_several_threads_at_once_after_loading(self, index, data, tmp_path):
         index.save(tmp_path / "index.nagg")

@@ -267,16 +267,6 @@ def test_a_copied_or_mapped_index_searches_as_before(tmp_path):
             assert same_bits(search(name, other, queries), expected)
 
 
-def test_a_table_stored_row_by_row_is_made_anew(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 3))
-    index = ClasswiseNeighbors(3).fit(X, np.arange(60) % 2)
-    expected = index.kneighbors()
-    index._reference.table = index._reference.table_of(0, 60)
-    index.save(tmp_path / "index.nagg")
-    assert same_bits(neighboragg.load(tmp_path / "index.nagg").kneighbors(), expected)
-
-
 class TestChoice:
     @pytest.fixture(autouse=True)
     def fresh(self, monkeypatch):

@@ -40,7 +40,7 @@ def test_one_word_is_enough(library, tmp_path):
     with pytest.warns(TrustWarning) as said:
         model.save(path)
     assert [str(warning.message) for warning in said] == [
-        f"This TrustedClassifier holds {', '.join(names)}, which load takes only on your word.\n"
+        f"This TrustedClassifier holds {', '.join(names)}, which must be allowed when it is loaded.\n"
         f"Hint: neighboragg.load(path, trusted=[{library!r}])."
     ]
     assert said[0].filename == __file__
@@ -65,10 +65,13 @@ def test_a_word_for_one_library_is_no_word_for_another(tmp_path):
         neighboragg.load(path, trusted=["lightgbm", "catboost"])
 
 
-def test_without_the_classifier_nothing_is_said(tmp_path):
+def test_with_a_classifier_instead_of_the_stored_one_nothing_is_trusted(tmp_path):
+    path = tmp_path / "model.nagg"
     model = TrustedClassifier(LIBRARIES["xgboost"][0], MaxConfidence(), random_state=0).fit(X, Y)
-    model.save(tmp_path / "model.nagg", include_estimator=False)
-    neighboragg.load(tmp_path / "model.nagg", estimator=model.estimator_)
+    with pytest.warns(TrustWarning):
+        model.save(path)
+    again = neighboragg.load(path, estimator=model.estimator_)
+    np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
 
 
 def test_nothing_of_these_libraries_is_always_trusted():

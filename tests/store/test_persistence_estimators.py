@@ -2,12 +2,14 @@
 
 import os
 import sys
+import warnings
 from functools import partial
 from types import ModuleType
 
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
@@ -38,13 +40,18 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_array
 from xgboost import XGBClassifier
 
+import neighboragg
+from neighboragg import TrustedClassifier
 from neighboragg._store.estimators import TRUSTED_TYPES, dump_estimator, load_estimator
+from neighboragg._store.file import read_file, write_file
 from neighboragg.exceptions import (
     FileFormatError,
     InvalidParameterError,
     MissingExtraError,
+    TrustWarning,
     UntrustedTypeError,
 )
+from neighboragg.methods import MaxConfidence
 
 X, CODES = make_classification(120, 6, n_informative=4, n_classes=3, random_state=0)
 Y = np.array(["ant", "bee", "cat"])[CODES]
@@ -229,46 +236,73 @@ def test_untrusted_functions_are_listed():
 @pytest.mark.parametrize("trusted", ["xgboost.core.Booster", [XGBClassifier]])
 def test_trusted_is_a_list_of_names(trusted):
     with pytest.raises(InvalidParameterError) as caught:
-        load_estimator(np.zeros(3, dtype=np.uint8), trusted=trusted)
+        neighboragg.load("no file", trusted=trusted)
     assert str(caught.value) == (
-        "The 'trusted' parameter of load_estimator must be a list of names, each a str. "
-        f"Got {trusted!r} instead."
+        f"The 'trusted' parameter of load must be a list of names, each a str. Got {trusted!r} instead."
     )
 
 
-@pytest.mark.parametrize("data", [b"abc", np.zeros(3), np.zeros((2, 2), dtype=np.uint8)])
-def test_data_is_an_array_of_bytes(data):
-    with pytest.raises(InvalidParameterError) as caught:
-        load_estimator(data)
+def test_an_archive_of_other_bytes(tmp_path):
+    path = tmp_path / "model.nagg"
+    TrustedClassifier(GaussianNB(), MaxConfidence(), random_state=0).fit(X, Y).save(path)
+    document, arrays = read_file(path)
+    write_file(path, document, arrays | {"estimator_": np.arange(50, dtype=np.uint8)})
+    with pytest.raises(FileFormatError, match=r"cannot be read \(BadZipFile"):
+        neighboragg.load(path)
+
+
+@pytest.fixture
+def older(tmp_path, monkeypatch):
+    """The file of a model saved with another version of scikit-learn, and the model."""
+    path = tmp_path / "model.nagg"
+    model = TrustedClassifier(make_pipeline(StandardScaler(), GaussianNB()), MaxConfidence(), random_state=0)
+    model.fit(X, Y)
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn.base.__version__", "1.2.3")  # each estimator carries it
+        model.save(path)
+    document, arrays = read_file(path)
+    write_file(path, document | {"versions": document["versions"] | {"scikit-learn": "1.2.3"}}, arrays)
+    return path, model
+
+
+def test_another_version_of_scikit_learn_is_one_warning(older):
+    path, model = older
+    with pytest.warns() as caught:
+        again = neighboragg.load(path)
+    assert [str(warning.message) for warning in caught] == [
+        f"{str(path)!r} was saved with scikit-learn 1.2.3, and {sklearn.__version__} is installed, whose estimators "
+        "may give other answers.\nHint: pip install scikit-learn==1.2.3, or fit and save the model again."
+    ]
+    assert caught[0].category is TrustWarning
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+
+
+def test_another_version_of_scikit_learn_that_cannot_be_read_is_one_error(older, monkeypatch):
+    path, _ = older
+
+    def gone(self, state):
+        raise AttributeError("sigma_")
+
+    monkeypatch.setattr(GaussianNB, "__setstate__", gone, raising=False)
+    with warnings.catch_warnings(), pytest.raises(FileFormatError) as caught:
+        warnings.simplefilter("error")
+        neighboragg.load(path)
     assert str(caught.value) == (
-        "The 'data' parameter of load_estimator must be a 1-D uint8 array, as dump_estimator returns it."
+        "The saved estimator cannot be restored (AttributeError: sigma_): it was saved with scikit-learn 1.2.3, and "
+        f"{sklearn.__version__} is installed.\n"
+        "Hint: pip install scikit-learn==1.2.3, or fit and save the model again."
     )
 
 
-def test_damaged_bytes():
-    data = dump_estimator(RandomForestClassifier(1, max_depth=2, random_state=0).fit(X, Y))
-    for length in (0, 1, 100, len(data) // 2, len(data) - 1):
-        with pytest.raises(FileFormatError):
-            load_estimator(data[:length])
-    rng = np.random.default_rng(0)
-    for position in rng.integers(len(data), size=60):
-        damaged = data.copy()
-        damaged[position] ^= 0xFF
-        try:  # some bytes of a zip archive mean nothing
-            loaded = load_estimator(damaged)
-        except (FileFormatError, UntrustedTypeError):
-            continue
-        assert loaded.predict(X).shape == Y.shape
-
-
-def test_message_for_damaged_bytes():
-    with pytest.raises(FileFormatError) as caught:
-        load_estimator(np.arange(50, dtype=np.uint8))
-    assert str(caught.value) == (
-        "The saved estimator cannot be restored (BadZipFile: File is not a zip file): it is damaged, or was "
-        "written with other versions of its libraries.\n"
-        "Hint: pass the estimator again instead of loading it."
-    )
+def test_without_estimators_the_version_of_scikit_learn_does_not_matter(tmp_path):
+    path = tmp_path / "method.nagg"
+    MaxConfidence().fit(X, Y, proba_val=np.full((120, 3), 1 / 3)).save(path)
+    document, arrays = read_file(path)
+    write_file(path, document | {"versions": document["versions"] | {"scikit-learn": "1.2.3"}}, arrays)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        neighboragg.load(path)
 
 
 def test_type_that_is_gone(monkeypatch):
@@ -277,8 +311,12 @@ def test_type_that_is_gone(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "shop", module)
         data = dump_estimator(module.Gone())
-    with pytest.raises(FileFormatError, match="ModuleNotFoundError: No module named 'shop'"):
+    with pytest.raises(FileFormatError) as caught:
         load_estimator(data, trusted=["shop.Gone"])
+    assert str(caught.value) == (
+        "The saved estimator cannot be restored (ModuleNotFoundError: No module named 'shop'): it was saved with other "
+        "libraries than are installed.\nHint: install these, or fit and save the model again."
+    )
 
 
 class Holder(BaseEstimator):
@@ -299,7 +337,7 @@ def test_estimator_that_cannot_be_saved(thing, reason):
         dump_estimator(holder)
     assert str(caught.value) == (
         f"The estimator of type {__name__}.Holder cannot be saved by skops ({reason}).\n"
-        "Hint: save without the estimator, and pass it again when loading."
+        "Hint: replace the part that the reason names, such as a lambda by a function of a module."
     )
 
 

@@ -1,4 +1,4 @@
-"""What is saved comes back, bit for bit; what cannot is refused by its path; what is forged makes no object."""
+"""What is saved comes back, bit for bit; what cannot is refused by its path; a file names no class of its own."""
 
 import math
 
@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import neighboragg
+from neighboragg._store.file import read_file, write_file
 from neighboragg.exceptions import FileFormatError, InvalidParameterError
 from neighboragg.features._quantiles import TamedScores
 from neighboragg.search import ClasswiseNeighbors
@@ -179,7 +180,6 @@ class Odd:
         ({1, 2}, "its 'value_' is of the type builtins.set, which neighboragg does not know"),
         ({1.5: 2}, "its 'value_' is a dict with the key 1.5, neither str nor int"),
         ({True: 2}, "its 'value_' is a dict with the key True, neither str nor int"),
-        (1 << 4096, "its 'value_' is an int of more than 4096 bits"),
         (np.longdouble(1), "its 'value_' is a number of the type float128"),
         (np.zeros(2, dtype=complex), "its 'value_' is an array of the type complex128"),
         (np.array(["2020"], dtype="M8[D]"), "its 'value_' is an array of the type datetime64[D]"),
@@ -195,7 +195,8 @@ def test_what_could_not_be_loaded_again_is_not_saved(path, value, reason):
     with pytest.raises(InvalidParameterError) as caught:
         carrier(value).save(path)
     assert (
-        str(caught.value) == f"This TamedScores cannot be saved: {reason}, so it could not be loaded again."
+        str(caught.value).partition("\nHint: ")[0]
+        == f"This TamedScores cannot be saved: {reason}, so it could not be loaded again."
     )
     assert not path.exists()
 
@@ -221,132 +222,33 @@ def test_what_is_not_fitted(path):
         TamedScores().save(path)
 
 
-def state(**attributes):
-    return [{"kind": "TamedScores", "state": {"standardize": True, **attributes}}]
-
-
-DEEP: list = []
-for _ in range(70):
-    DEEP = [DEEP]
-UNKNOWN = ", which this version of neighboragg does not know"
-LENGTHS = "the lengths of strings are not those of the bytes there are"
-NOWHERE = "it refers to the array {!r}, which is not there"
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"root": None}, "it holds another kind of object than it says"),
-        ({"root": [{"$object": 0}]}, "it holds another kind of object than it says"),
-        ({"kind": "NeighborAgg"}, "it holds another kind of object than it says"),
-        ({"root": {"$object": 1}}, "it refers to the object 1, which is not there"),
-        ({"root": {"$object": -1}}, "it refers to the object -1, which is not there"),
-        ({"root": {"$object": False}}, "it refers to the object False, which is not there"),
-        ({"objects": None}, "the list of objects is not a list"),
-        ({"objects": [3]}, "object 0 has other fields than expected"),
-        ({"objects": [{"kind": "Oracle", "state": {}}]}, "it holds a 'Oracle'" + UNKNOWN),
-        ({"objects": [{"kind": "TrustMethod", "state": {}}]}, "it holds a 'TrustMethod'" + UNKNOWN),
-        ({"objects": [{"kind": ["x"], "state": {}}]}, "it holds a ['x']" + UNKNOWN),
-        ({"objects": [{"kind": "TamedScores", "state": []}]}, "the state of a TamedScores is not a dict"),
-        ({"objects": [{"kind": "TamedScores", "state": {}}]}, "a TamedScores lacks standardize"),
-        ({"objects": state(transform=3)}, "a TamedScores cannot have 'transform' as an attribute"),
-        ({"objects": state(__class__=3)}, "a TamedScores cannot have '__class__' as an attribute"),
-        ({"objects": state(x={"$object": 0})}, "it refers to the object 0, which is not there"),
-        ({"objects": state(x=DEEP)}, "it is nested more than 64 deep"),
-        ({"objects": state(x={"$array": "y"})}, NOWHERE.format("y")),
-        ({"objects": state(x={"$array": 0})}, NOWHERE.format(0)),
-        ({"objects": state(x={"$array": ["x_"]})}, NOWHERE.format(["x_"])),
-        ({"objects": state(x={"$array": "x_", "y": 1})}, "'$array' is not a known sign"),
-        ({"objects": state(x={"$call": "os.system"})}, "'$call' is not a known sign"),
-        ({"objects": state(x={"$float": "1.5"})}, "a number without digits is neither nan nor inf"),
-        ({"objects": state(x={"$float": ["nan"]})}, "a number without digits is neither nan nor inf"),
-        ({"objects": state(x={"$scalar": 3})}, "a number is not a list"),
-        ({"objects": state(x={"$scalar": []})}, "a number is not of the type that it says"),
-        ({"objects": state(x={"$scalar": ["f8", "1"]})}, "a number is not of the type that it says"),
-        ({"objects": state(x={"$scalar": ["O8", 1]})}, "a number is not of the type that it says"),
-        ({"objects": state(x={"$scalar": ["i1", 300]})}, "a number is beyond the type that it says"),
-        ({"objects": state(x={"$tuple": 3})}, "a tuple is not a list"),
-        ({"objects": state(x={"$dict": [[1, 2, 3]]})}, "a dict has keys that are neither str nor int"),
-        ({"objects": state(x={"$dict": [[[1], 2]]})}, "a dict has keys that are neither str nor int"),
-        ({"objects": state(x={"$text": "x_"})}, "an array of strings is not a list"),
-        ({"objects": state(x={"$text": []})}, "an array of strings has other parts than expected"),
-        ({"objects": state(x={"$text": ["x_"]})}, "an array of strings has no code points"),
-        ({"objects": state(x={"$text": ["x_", "x_"]})}, "an array of strings has no bytes and lengths"),
-        ({"objects": state(x={"$text": ["points"]})}, "an array of strings holds numbers that are no characters"),
-        ({"objects": state(x={"$text": ["bytes", "three"]})}, LENGTHS),
-        ({"objects": state(x={"$text": ["bytes", "minus"]})}, LENGTHS),
-        ({"objects": state(x={"$estimator": "x_"})}, "the estimator 'x_' is not a row of bytes"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_forged_documents(path, forge, changes, reason):
-    tensors = {
-        "x_": np.arange(3.0),
-        "three": np.array([3]),
-        "minus": np.array([-1, 3]),
-        "points": np.array([[0x110000]], dtype=np.uint32),
-        "bytes": np.array([0xFF, 0x41], dtype=np.uint8),
-    }
-    path.write_bytes(forge(tensors, **changes))
+@pytest.mark.parametrize("kind", ["Oracle", "system", "TrustMethod", "TamedScores.__init__"])
+def test_a_class_that_is_not_in_the_list(path, kind):
+    carrier(1).save(path)
+    document, arrays = read_file(path)
+    document["objects"][0]["kind"] = kind
+    write_file(path, document, arrays)
     with pytest.raises(FileFormatError) as caught:
         neighboragg.load(path)
     assert str(caught.value) == (
-        f"The content of {str(path)!r} is not valid: {reason}.\nHint: save the model again."
+        f"The file holds a {kind!r}, which this version of neighboragg does not know.\n"
+        "Hint: save the model again with this version."
     )
 
 
-def test_forged_bytes_that_are_no_text(path, forge):
-    tensors = {"bytes": np.array([0xFF, 0x41], dtype=np.uint8), "two": np.array([2])}
-    path.write_bytes(forge(tensors, objects=state(x={"$text": ["bytes", "two"]})))
-    with pytest.raises(FileFormatError, match="an array of strings holds bytes that are no characters"):
+@pytest.mark.parametrize("node", [{"$object": 0}, {"$object": 7}, {"$array": "none"}, {"$scalar": ["a", 1]}])
+def test_content_that_no_save_writes(path, node):
+    carrier(1).save(path)
+    document, arrays = read_file(path)
+    document["objects"][0]["state"]["value_"] = node
+    write_file(path, document, arrays)
+    with pytest.raises(FileFormatError, match=r"cannot be read .* It was saved by neighboragg"):
         neighboragg.load(path)
 
 
-def test_a_long_chain_of_objects(path, forge):
-    chain = [*state(), *(state(x={"$object": i})[0] for i in range(500))]
-    path.write_bytes(forge({}, objects=chain, root={"$object": 500}))
-    with pytest.raises(FileFormatError, match="it is nested more than 64 deep"):
-        neighboragg.load(path)
-
-
-INDEX = ClasswiseNeighbors(1).fit(np.array([[0.0], [2.0], [5.0], [7.0]]), [1, 0, 1, 0])
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"rows": np.zeros((4, 2))}, "an index has other features than it says"),
-        ({"rows": np.array([[np.nan], [1.0], [2.0], [3.0]])}, "rows of an index are not finite"),
-        ({"rows": np.zeros((4, 1), dtype=int)}, "rows of an index are not floats"),
-        ({"rows": np.zeros((0, 1))}, "an index has other ids than rows"),
-        ({"rows": 3}, "a Reference does not fit together (AttributeError: 'int' object has no attribute 'shape')"),
-        ({"ids": np.array([0, 1, 2, 9])}, "an index has ids that are not those of its rows"),
-        ({"ids": np.array([0, 0, 1, 2])}, "an index has ids that are not those of its rows"),
-        ({"ids": np.array([3, 1, 0, 2])}, "an index is not in the order of ids"),
-        ({"ids": np.array([0.0, 1, 2, 3])}, "an index has other ids than rows"),
-        ({"starts": np.array([0, 9, 4])}, "an index has classes of fewer than no rows"),
-        ({"starts": np.array([0, 2, 9])}, "an index has rows outside its classes"),
-        ({"starts": np.array([0, 2, 2, 4])}, "an index has other classes than rows"),
-    ],
-)  # fmt: skip
-def test_forged_indexes(path, changes, reason):
-    INDEX.save(path)
-    index = neighboragg.load(path)
-    vars(index._reference).update(changes)
-    index.save(path)
-    with pytest.raises(FileFormatError) as caught:
-        neighboragg.load(path)
-    assert str(caught.value) == (
-        f"The content of {str(path)!r} is not valid: {reason}.\nHint: save the model again."
-    )
-
-
-@pytest.mark.parametrize("table", [np.zeros((4, 2), dtype=np.float32), np.zeros(3), None])
-def test_a_forged_table_of_an_index_is_not_believed(path, table):
-    INDEX.save(path)
-    index = neighboragg.load(path)
-    index._reference.table = table
-    index.save(path)
-    found = neighboragg.load(path, mmap=True).kneighbors([[1.9], [6.9]])
-    for ours, theirs in zip(found, INDEX.kneighbors([[1.9], [6.9]]), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+def test_nothing_that_a_file_names_is_called(path):
+    carrier(1).save(path)
+    document, arrays = read_file(path)
+    document["objects"][0]["state"]["value_"] = {"$call": "os.system", "arguments": ["false"]}
+    write_file(path, document, arrays)
+    assert neighboragg.load(path).value_ == {"$call": "os.system", "arguments": ["false"]}

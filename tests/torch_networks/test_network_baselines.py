@@ -1,5 +1,8 @@
 """Baselines that need a network: against direct computation, and what they refuse."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from torch import nn
 
 import neighboragg
+from neighboragg._store.objects import KINDS, class_of
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.torch import ConfidNet, DeepEnsemble, MCDropout, embed
 from torch_networks.networks import ConvNet
@@ -98,6 +102,18 @@ class TestConfidNet:
         head.save(tmp_path / "head")
         loaded = neighboragg.load(tmp_path / "head")
         np.testing.assert_array_equal(loaded.score_samples(X, proba), head.score_samples(X, proba))
+
+    def test_loaded_in_a_fresh_process(self, tmp_path):
+        self.fitted().save(tmp_path / "head")
+        script = "import sys, neighboragg; print(type(neighboragg.load(sys.argv[1])).__name__)"
+        command = [sys.executable, "-c", script, str(tmp_path / "head")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout == "ConfidNet\n"
+
+    def test_every_stored_class_here_is_in_the_list(self):
+        ours = [name for name, module in KINDS.items() if module.startswith("neighboragg.torch")]
+        assert sorted(ours) == ["ConfidNet", "DeepEnsemble", "MCDropout"]
+        assert [class_of(name).__name__ for name in ours] == ours
 
     def test_what_is_refused(self):
         X, y, proba = sure_on_one_side(50, 0)

@@ -1,6 +1,8 @@
 """A network inside TrustedClassifier and SelectiveClassifier: any form of rows, one pass for each batch."""
 
+import copy
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from torch.utils.data import (
 
 import neighboragg
 from neighboragg import NeighborAgg, SelectiveClassifier, TrustedClassifier, compare, find_mislabeled
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 from neighboragg.torch import TorchClassifier, embed
 from torch_networks.networks import ByName
 
@@ -177,17 +179,91 @@ def test_tokens(tokens):
     assert model.score_samples(tokens | {"labels": torch.zeros(21)}).shape == (21,)
 
 
-def test_saved_without_the_network(model, digits, trained, tmp_path):
-    X, _ = digits
+@pytest.mark.parametrize("selective", [False, True])
+def test_saved_without_the_network(model, digits, trained, tmp_path, selective):
+    X, y = digits
+    path = tmp_path / "m.nagg"
+    if selective:
+        model = SelectiveClassifier(model, target_coverage=0.5).calibrate(X[1100:1500], y[1100:1500])
+    model.save(path)
     with pytest.raises(InvalidParameterError) as caught:
-        model.save(tmp_path / "m.nagg")
+        neighboragg.load(path)
     assert str(caught.value) == (
-        "The network of this TrustedClassifier is code, which is never stored.\n"
-        "Hint: save(path, include_estimator=False), and load(path, estimator=TorchClassifier(module))."
+        f"This {type(model).__name__} was saved with a network, which is never stored.\n"
+        f"Hint: neighboragg.load({str(path)!r}, estimator=TorchClassifier(module))."
     )
-    model.save(tmp_path / "m.nagg", include_estimator=False)
-    again = neighboragg.load(tmp_path / "m.nagg", estimator=TorchClassifier(trained))
-    np.testing.assert_array_equal(again.score_samples(X[1100:]), model.score_samples(X[1100:]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrustWarning)
+        again = neighboragg.load(path, estimator=TorchClassifier(copy.deepcopy(trained)))
+    np.testing.assert_array_equal(again.predict(X[1500:]), model.predict(X[1500:]))
+    np.testing.assert_array_equal(again.assess(X[1500:]).trust, model.assess(X[1500:]).trust)
+
+
+def test_another_network_is_loaded_with_a_warning(model, trained, tmp_path):
+    path = tmp_path / "m.nagg"
+    model.save(path)
+    other = copy.deepcopy(trained)
+    with torch.no_grad():
+        next(other.parameters()).view(-1)[0] += 1e-4
+    for given, reason in (
+        (TorchClassifier(other), "its weights differ"),
+        (
+            TorchClassifier(trained, layers="penultimate"),
+            r"that was TorchClassifier\(module\), and this is TorchClassifier\(module, layers='penultimate'\)",
+        ),
+    ):
+        with pytest.warns(TrustWarning, match=f"is not the one this model was saved with: {reason}"):
+            neighboragg.load(path, estimator=given)
+
+
+def test_a_module_that_is_not_wrapped_is_refused(model, trained, tmp_path):
+    model.save(tmp_path / "m.nagg")
+    with pytest.raises(InvalidParameterError) as caught:
+        neighboragg.load(tmp_path / "m.nagg", estimator=trained)
+    assert str(caught.value) == (
+        "The 'estimator' parameter of load cannot be a bare PyTorch network. Got a ConvNet.\n"
+        "Hint: load(path, estimator=TorchClassifier(module)), with TorchClassifier from neighboragg.torch."
+    )
+
+
+def test_the_fingerprint_is_of_names_shapes_and_numbers():
+    def weights(module):
+        return TorchClassifier(module).fingerprint()["weights"]
+
+    def filled(*shape, name="a", dtype=torch.float32):
+        module = torch.nn.Module()
+        module.register_buffer(name, torch.ones(shape, dtype=dtype))
+        return module
+
+    assert weights(filled(2, 3)) == weights(filled(2, 3))
+    others = [
+        filled(3, 2),
+        filled(2, 3, name="b"),
+        filled(2, 3, dtype=torch.bfloat16),
+        filled(),
+        filled(0),
+        torch.nn.BatchNorm1d(3),
+    ]
+    assert len({weights(module) for module in [filled(2, 3), *others]}) == 7
+    compiled = torch.nn.Module()
+    compiled._orig_mod = torch.nn.Linear(2, 2)
+    assert weights(compiled) == weights(compiled._orig_mod)
+
+
+def test_the_fingerprint_has_the_line_that_makes_the_classifier_again():
+    module = torch.nn.Linear(2, 2)
+    assert TorchClassifier(module, batch_size=7).fingerprint()["call"] == "TorchClassifier(module)"
+    item = TorchClassifier(
+        module,
+        classes=np.array(["b", "a"]),
+        layers=("0", "1"),
+        output="probabilities",
+        autocast=torch.bfloat16,
+    )
+    assert item.fingerprint()["call"] == (
+        "TorchClassifier(module, layers=['0', '1'], classes=['b', 'a'], output='probabilities', "
+        "autocast=torch.bfloat16)"
+    )
 
 
 def test_clones_share_the_network(trained):

@@ -153,17 +153,6 @@ class Vectorizer(Stored):
             )
         return {name: X[name] for name in self.parts}
 
-    def _saved_state(self) -> dict[str, Any]:
-        # A callable is code, which is never stored.
-        return {name: value for name, value in vars(self).items() if name != "function" or value is None}
-
-    def _after_load(self) -> None:
-        if self.kind == "callable" and not callable(getattr(self, "function", None)):
-            raise InvalidParameterError(
-                "This model was saved with a callable for its features, which is never stored.\n"
-                "Hint: neighboragg.load(path, features=function)."
-            )
-
 
 def _resolve_features(features: Any) -> tuple[str, Any, Callable[[Any], Any] | None]:
     """Kind, transformer and function that a `features` parameter stands for."""

@@ -40,7 +40,6 @@ from neighboragg.labels._groups import (
     warn_if_in_sample,
     warn_if_known,
     width,
-    without_code,
 )
 from neighboragg.labels._label_trust import BuiltinModels, fit_label_trust
 from neighboragg.labels._noise import RELIABILITIES, find_label_noise, reliability_scores
@@ -395,9 +394,6 @@ class MislabelDetector(Savable, BaseEstimator):
         codes = encode_labels(check_labels(y, "y", owner), self.classes_, "y", owner)
         said = self._proba_of_new(rows, proba, len(vectors))
         return evidence_of_new_rows(self._label_trust, self.classes_, vectors, codes, said, terms)
-
-    def _saved_state(self) -> dict[str, Any]:
-        return without_code(dict(vars(self)), type(self).__name__)
 
     def _check_params(self, proba: ArrayLike | None) -> None:
         owner = type(self).__name__

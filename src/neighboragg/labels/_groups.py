@@ -13,7 +13,7 @@ from scipy.stats import binom, norm
 from neighboragg._core.checks import check_labels, check_same_length
 from neighboragg._core.inputs import as_plain, as_rows, refuse_labels_as_column
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
+from neighboragg.exceptions import InvalidInputError, TrustWarning
 from neighboragg.features import as_strings, is_texts
 
 # From this share of identical rows on, they are worth a note.
@@ -206,21 +206,6 @@ def refuse_labels_among(rows: Any, labels: Array, owner: str) -> None:
     """Raise if a column of the rows, in any view, is the labels themselves."""
     for view in rows.values() if isinstance(rows, dict) else [rows]:
         refuse_labels_as_column(view, labels, owner)
-
-
-def without_code(state: dict[str, Any], owner: str) -> dict[str, Any]:
-    """What to save of a detector: not the code of a callable, which is passed again when it is loaded."""
-    features = state["features"]
-    if isinstance(features, Mapping) and any(_is_code(view) for view in features.values()):
-        raise InvalidParameterError(
-            f"This {owner} cannot be saved: a view of its features is a callable, which is code.\n"
-            "Hint: make it a transformer, or pass the vectors of the views."
-        )
-    return {name: value for name, value in state.items() if name != "features" or not _is_code(value)}
-
-
-def _is_code(features: Any) -> bool:
-    return callable(features) and not hasattr(features, "transform")
 
 
 def check_vectors(vectors: FloatArray, owner: str) -> FloatArray:

@@ -11,7 +11,7 @@ from neighboragg._core.stats import best_other_class
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._core.views import LEARNED, view_of
 from neighboragg._report.label_plots import LabelMatrixDisplay, LabelScoreDisplay
-from neighboragg._store.objects import Savable, require
+from neighboragg._store.objects import Savable
 from neighboragg.labels._label_trust import WORDS, LabelTrust
 from neighboragg.labels._rules import Flags, JudgedLabels
 from neighboragg.promises import conformal_p_values
@@ -310,13 +310,7 @@ class MislabelResult(Savable):
         flagged = [self.reasons[i] for i in np.flatnonzero(self.mask)]
         return {**vars(self), "reasons": flagged, "index": index}
 
-    def _after_load(self) -> None:
-        for name in ("mask", "scores", "p_wrong", "p_values", "given", "suggested", "trust"):
-            array = getattr(self, name)
-            require(
-                isinstance(array, np.ndarray) and len(array) == len(self.mask),
-                f"{name} is not as long as mask",
-            )
+    def after_load(self) -> None:
         reasons: list[tuple[str, ...]] = [()] * len(self.mask)
         for i, found in zip(np.flatnonzero(self.mask), self.reasons, strict=True):
             reasons[i] = tuple(found)

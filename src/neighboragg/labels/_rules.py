@@ -46,10 +46,6 @@ class FlagRule(Stored, ABC):
     #: Whether it flags nothing where rows do not predict labels; a number asked for, or verified rows, need not that.
     needs_evidence: ClassVar[bool] = True
 
-    def _after_load(self) -> None:
-        if hasattr(self, "__post_init__"):
-            self.__post_init__()
-
     @abstractmethod
     def flag(self, labels: JudgedLabels) -> Flags:
         """Choose the labels to flag, none of them verified."""

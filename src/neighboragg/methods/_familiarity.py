@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from neighboragg._core.types import BoolArray, FloatArray, IntArray
-from neighboragg._store.objects import Stored, require
+from neighboragg._store.objects import Stored
 
 N_NEAREST = 5
 # A predicted class with this many rows, the one in question included, is compared with its own rows only: as many as
@@ -82,13 +82,3 @@ class Familiarity(Stored):
             compared = compared_classes(self._counts, predicted)
             self._ascending[predicted] = np.sort(self.nonconformity[compared[self.predicted]])
         return self._ascending[predicted]
-
-    def _after_load(self) -> None:
-        m = len(self.nonconformity)
-        require(self.nonconformity.shape == self.predicted.shape == (m,), "its familiarity has no one length")
-        require(m and self.predicted.dtype.kind == "i", "its familiarity has no classes")
-        require(not np.isnan(self.nonconformity).any(), "its familiarity is not a number")
-        require(
-            self.predicted.min() >= 0 and self.predicted.max() < self.n_classes,
-            "its familiarity has other classes",
-        )

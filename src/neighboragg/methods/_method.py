@@ -19,7 +19,7 @@ from neighboragg._core.checks import (
 from neighboragg._core.stats import agreement
 from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._pool.evidence import FitData
-from neighboragg._store.objects import Savable, require
+from neighboragg._store.objects import Savable
 from neighboragg.exceptions import InvalidInputError, TrustWarning
 
 # Classes that a message names.
@@ -134,12 +134,6 @@ class TrustMethod(Savable, BaseEstimator, ABC):
         rows, values = self._check_query(X, proba)
         codes = self._check_codes(y, "y", rows)
         return self._trust(rows, values)[np.arange(len(rows)), codes]
-
-    def _after_load(self) -> None:
-        if not hasattr(self, "classes_"):
-            return  # a parameter, not fitted
-        require(isinstance(self.classes_, np.ndarray) and self.classes_.ndim == 1, "a method has no classes")
-        require(type(self.n_features_in_) is int, "a method has no number of features")
 
     @abstractmethod
     def _fit(self, data: FitData) -> None:

@@ -28,7 +28,6 @@ from neighboragg._pool.pool import Aggregator, PoolAggregator
 from neighboragg._pool.row_groups import separate_groups, share_among_themselves
 from neighboragg._pool.row_weights import sample_weights
 from neighboragg._pool.spaces import Neighborhoods, Neighbors, Spaces
-from neighboragg._store.objects import require
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 from neighboragg.methods._explanation import Explanation
 from neighboragg.methods._familiarity import Familiarity, nonconformity
@@ -543,13 +542,6 @@ class NeighborAgg(TrustMethod):
             view: learn_metric(data.X[rows, columns[view]], data.codes[rows], random_state=seed)
             for view in (views if len(rows) else ())
         }
-
-    def _after_load(self) -> None:
-        super()._after_load()
-        if hasattr(self, "classes_"):
-            require(isinstance(self.familiarity_, Familiarity), "it has no familiarity")
-            require(self.familiarity_.n_classes == len(self.classes_), "its familiarity has other classes")
-            require(sum(self.spaces_.views.values()) == self.n_features_in_, "its views are not its features")
 
 
 def _distances(found: Mapping[str, Neighbors]) -> dict[str, FloatArray]:

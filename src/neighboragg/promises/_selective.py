@@ -18,7 +18,7 @@ from neighboragg._core.checks import (
 )
 from neighboragg._core.stats import upper_limit
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray
-from neighboragg._store.objects import Savable, require
+from neighboragg._store.objects import Savable
 from neighboragg.exceptions import (
     InvalidInputError,
     InvalidParameterError,
@@ -372,13 +372,6 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
             TrustWarning,
             stacklevel=3,
         )
-
-    def _after_load(self) -> None:
-        if not hasattr(self, "thresholds_"):
-            return  # a parameter of another estimator, not calibrated
-        require(isinstance(self.model, TrustedClassifier), "it has no model")
-        require(np.array_equal(self.classes_, self.model.classes_), "its classes are not those of its model")
-        require(self.thresholds_.shape == self.classes_.shape, "it has other thresholds than classes")
 
     def _resolve_reject_label(self) -> Any:
         label = self.reject_label

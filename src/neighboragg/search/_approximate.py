@@ -14,7 +14,7 @@ import numpy as np
 
 from neighboragg._core.packages import import_extra
 from neighboragg._core.types import Array, BoolArray, FloatArray, IntArray
-from neighboragg._store.objects import Stored, require
+from neighboragg._store.objects import Stored
 from neighboragg.exceptions import MissingExtraError, TrustWarning
 from neighboragg.search._exact_search import exact_search, refine
 from neighboragg.search._index import Approximate, recall_interval, shares_found
@@ -206,21 +206,6 @@ class Approximation(Stored):
             if c == len(alone) or alone[c - 1 : c + 1].any():
                 yield first, c
                 first = c
-
-    def check_sizes(self, sizes: IntArray) -> None:
-        """Refuse a file whose classes are not of the sizes that have lists."""
-        require(len(self.n_read) == len(sizes), "an index has other classes than rows")
-        require((sizes[self.has_lists] > self.n_neighbors).all(), "an index has too few rows to search")
-        require((self.n_read <= sizes).all(), "an index has fewer rows than lists to read")
-
-    def _after_load(self) -> None:
-        n = len(self.n_read)
-        require(
-            self.n_read.shape == (n,) and self.n_read.dtype.kind == "i" and (self.n_read >= 0).all(),
-            "an index has no number of lists to read",
-        )
-        require(self.recall.shape == (n,) and self.interval.shape == (n, 2), "an index has no recall")
-        require(isinstance(self.n_neighbors, int) and self.n_neighbors > 0, "an index has no neighbors")
 
 
 class ApproximateSearch:

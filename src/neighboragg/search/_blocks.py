@@ -11,7 +11,7 @@ import numpy as np
 from neighboragg._core.packages import import_extra
 from neighboragg._core.types import Array, FloatArray, IntArray
 from neighboragg._data.parquet import open_parquet
-from neighboragg._store.objects import Stored, require
+from neighboragg._store.objects import Stored
 from neighboragg.exceptions import InvalidInputError
 
 PURPOSE = "Reading rows from Parquet files"
@@ -36,18 +36,15 @@ class ArrayBlocks(Stored, Blocks):
 
     def __init__(self, array: Any) -> None:
         self.array = array
-        self._measure()
-
-    def _measure(self) -> None:
-        shape = tuple(self.array.shape)
+        shape = tuple(array.shape)
         if len(shape) != 2 or not all(float(length).is_integer() for length in shape):
             raise InvalidInputError(
                 f"Rows to be read in blocks must be an array of known shape (n, n_features). Got {shape}.\n"
                 "Hint: reshape it; compute_chunk_sizes() makes the shape of a Dask array known."
             )
-        if np.dtype(self.array.dtype).kind not in "biuf":
+        if np.dtype(array.dtype).kind not in "biuf":
             raise InvalidInputError(
-                f"Rows to be read in blocks must be numbers. Got an array of type {self.array.dtype}."
+                f"Rows to be read in blocks must be numbers. Got an array of type {array.dtype}."
             )
         self.n_rows, self.n_features = int(shape[0]), int(shape[1])
 
@@ -63,14 +60,7 @@ class ArrayBlocks(Stored, Blocks):
                 f"Rows in a {type(self.array).__name__} are not copied into a saved model.\n"
                 "Hint: write them to a .npy file first, and fit on numpy.load(path, mmap_mode='r')."
             )
-        return {"array": self.array}
-
-    def _after_load(self) -> None:
-        require(
-            isinstance(self.array, np.ndarray) and self.array.dtype.kind in "biuf", "its rows are no array"
-        )
-        require(self.array.ndim == 2, "its rows are no matrix")
-        self._measure()
+        return super()._saved_state()
 
 
 class ParquetBlocks(Blocks):

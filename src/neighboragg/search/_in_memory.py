@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator
 from neighboragg._core.checks import check_rows
 from neighboragg._core.threads import ONE_THREAD, n_threads
 from neighboragg._core.types import ArrayLike, BoolArray, FloatArray, IntArray
-from neighboragg._store.objects import Deferred, Savable, require
+from neighboragg._store.objects import Savable
 from neighboragg.search._approximate import Approximation, approximate, search_for
 from neighboragg.search._device import table_on
 from neighboragg.search._exact_search import search_with_numpy
-from neighboragg.search._index import METRICS, Approximate, ClasswiseSearch, Exact, check_search
+from neighboragg.search._index import Approximate, ClasswiseSearch, Exact, check_search
 from neighboragg.search._kernel import can_search, kernel_in_use, search_compiled, warn_if_slow
 from neighboragg.search._reference import Reference
 
@@ -23,7 +23,7 @@ BATCH_ROWS = 2048
 TILE_ROWS = 32  # queries that the compiled search takes together; batches are whole numbers of it
 
 
-class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
+class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
     """The K nearest reference rows of each class.
 
     Parameters
@@ -155,20 +155,6 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, Deferred, BaseEstimator):
     @property
     def _how(self) -> Exact | Approximate:
         return Exact() if self.search is None else self.search
-
-    def _after_load(self) -> None:
-        if not hasattr(self, "_reference"):
-            return  # a parameter, not fitted
-        require(isinstance(self._reference, Reference), "an index has no rows")
-        require(isinstance(self._how, Exact | Approximate), "an index has an unknown search")
-        require(self._how.metric in METRICS, "an index has an unknown metric")
-        require(isinstance(self.classes_, np.ndarray) and self.classes_.ndim == 1, "an index has no classes")
-        require(len(self.classes_) == len(self._reference.sizes), "an index has other classes than rows")
-        width = self.n_features_in_ + (self._how.metric == "cosine")
-        require(self._reference.rows.shape[1] == width, "an index has other features than it says")
-        require(isinstance(self._approximation, Approximation), "an index does not say how to search")
-        self._approximation.check_sizes(self._reference.sizes)
-        self._count()
 
     def _kneighbors(
         self, queries: FloatArray, k: int, exclude: IntArray | None

@@ -2,21 +2,22 @@
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from neighboragg._core.types import FloatArray, IntArray
-from neighboragg._store.objects import Stored, require
+from neighboragg._store.objects import Stored
 
-BLOCK_ROWS = 24  # rows of a block of the table; the compiled search has the same number
+# Rows of a block of the table. The compiled search has the same number, and saved files hold the table: a change of its
+# layout raises `_store.file.FORMAT`.
+BLOCK_ROWS = 24
 CHECKED_BLOCKS = 2**13 // BLOCK_ROWS  # made or looked at together
 LARGEST_SINGLE = 1e15  # sums of squares stay finite in single precision
 LARGEST_EXPONENT = 400  # of the scale: rows of any size times it stay finite in double precision
 
 
 @dataclass(frozen=True)
-class Frame:
+class Frame(Stored):
     """Center and scale that make single precision accurate: coordinates small, scale a power of two."""
 
     center: FloatArray
@@ -56,42 +57,6 @@ class Reference(Stored):
     def _blocks(self, blocks: slice) -> FloatArray:
         """Some blocks of the table; zeros after the last row."""
         return table_of(self.frame.scaled(self.rows[blocks.start * BLOCK_ROWS : blocks.stop * BLOCK_ROWS]))
-
-    def _saved_state(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "frame"}
-
-    def _after_load(self) -> None:
-        n, d = self.rows.shape
-        require(self.rows.dtype in (np.float32, np.float64), "rows of an index are not floats")
-        require(
-            n > 0 and self.ids.shape == (n,) and self.ids.dtype.kind == "i",
-            "an index has other ids than rows",
-        )
-        require(self.starts.ndim == 1 and self.starts.dtype.kind == "i", "an index has no classes")
-        sizes = np.diff(self.starts)
-        require(
-            len(sizes) and self.starts[0] == 0 and self.starts[-1] == n,
-            "an index has rows outside its classes",
-        )
-        require((sizes >= 0).all(), "an index has classes of fewer than no rows")
-        codes = np.repeat(np.arange(len(sizes)), sizes)
-        require((np.sort(self.ids) == np.arange(n)).all(), "an index has ids that are not those of its rows")
-        require((np.lexsort((self.ids, codes)) == np.arange(n)).all(), "an index is not in the order of ids")
-        n_blocks = -(-n // BLOCK_ROWS)
-        require(
-            all(
-                np.isfinite(self.rows[part.start * BLOCK_ROWS : part.stop * BLOCK_ROWS]).all()
-                for part in table_parts(n_blocks)
-            ),
-            "rows of an index are not finite",
-        )
-        self.frame = Frame.of(self.rows)
-        # A stored table can be mapped from the file and shared; it is believed only if it is what would be made.
-        stored = isinstance(self.table, np.ndarray) and self.table.dtype == np.float32
-        if not (stored and self.table.shape == (n_blocks, d + 1, BLOCK_ROWS)) or any(
-            (self._blocks(part) != self.table[part]).any() for part in table_parts(n_blocks)
-        ):
-            self.table = self._table()
 
     @property
     def sizes(self) -> IntArray:

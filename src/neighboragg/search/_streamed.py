@@ -11,7 +11,7 @@ from neighboragg._core.checks import check_labels, check_memory, check_rows, che
 from neighboragg._core.inputs import draw_sample
 from neighboragg._core.threads import n_threads
 from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
-from neighboragg._store.objects import Savable, Stored, require
+from neighboragg._store.objects import Savable, Stored
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.search._blocks import (
     Blocks,
@@ -146,16 +146,6 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         self.n_samples_fit_ = len(self._codes)
         self.class_count_ = np.bincount(self._codes, minlength=len(self.classes_))
 
-    def _after_load(self) -> None:
-        if not hasattr(self, "_segments"):
-            return  # a parameter, not fitted
-        require(all(isinstance(segment, Blocks) for segment in self._segments), "an index has no rows")
-        n, codes = count_rows(self._segments), self._codes
-        require(
-            n and isinstance(codes, np.ndarray) and codes.shape == (n,), "an index has other labels than rows"
-        )
-        self._count()
-
 
 def _among(ids: IntArray, n: int) -> IntArray | None:
     """Ids of rows of a block of n rows, -1 for other rows; None if none is of it."""
@@ -199,11 +189,6 @@ class Sample(Stored):
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         sampled = np.where(self.rows[at] == rows, at, -1)
         return np.where(rows >= self.n_rows, rows - self.n_rows + len(self.rows), sampled)
-
-    def _after_load(self) -> None:
-        require(isinstance(self.rows, np.ndarray) and self.rows.dtype.kind == "i", "its sample has no rows")
-        require(len(self.rows) and (np.diff(self.rows) > 0).all(), "its sample is not in order")
-        require(self.rows[0] >= 0 and self.rows[-1] < self.n_rows, "its sample is not of its rows")
 
 
 @dataclass(frozen=True, eq=False)

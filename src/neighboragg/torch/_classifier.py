@@ -1,6 +1,7 @@
 """TorchClassifier: a trained network as a frozen scikit-learn classifier that also gives its embeddings."""
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any, Self
 
 import numpy as np
@@ -183,6 +184,35 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
         vectors : ndarray of shape (n, n_dimensions)
         """
         return self.embed(X).stacked
+
+    def fingerprint(self) -> dict[str, str]:
+        """What a saved model records in place of the network, which is never stored.
+
+        Returns
+        -------
+        fingerprint : dict
+            "call", the line that makes this classifier from a module, and "weights", a digest of the names, shapes and
+            numbers in the module's `state_dict`.
+        """
+        layers = self.layers if isinstance(self.layers, str) else list(self.layers)
+        settings: dict[str, Any] = {} if layers == "auto" else {"layers": layers}
+        if self.classes is not None:
+            settings["classes"] = np.asarray(self.classes).tolist()
+        if self.output != "logits":
+            settings["output"] = self.output
+        if self.autocast is not None:
+            settings["autocast"] = self.autocast
+        digest = sha256()
+        for name, value in self.module.state_dict().items():
+            if isinstance(value, torch.Tensor):
+                # A compiled module has the same weights by longer names.
+                plain = name.replace("_orig_mod.", "")
+                digest.update(f"{plain} {tuple(value.shape)} {value.dtype}".encode())
+                # As bytes, since NumPy does not have all types of PyTorch.
+                raw = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+                digest.update(raw.numpy().data)
+        given = "".join(f", {name}={value!r}" for name, value in settings.items())
+        return {"call": f"{type(self).__name__}(module{given})", "weights": digest.hexdigest()}
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

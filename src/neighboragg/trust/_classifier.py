@@ -1,15 +1,13 @@
 """TrustedClassifier: a classifier that also scores how far each prediction can be trusted."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from neighboragg._core.checks import (
     check_fitted,
@@ -21,13 +19,12 @@ from neighboragg._core.checks import (
 )
 from neighboragg._core.estimators import (
     check_same_classes,
-    gives_vectors,
     preprocessing_of,
 )
 from neighboragg._core.inputs import is_frame, reference_names, row_names
 from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._report.report import TrustReport, summarize_trust
-from neighboragg._store.objects import Savable, require, write_object
+from neighboragg._store.objects import Savable
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features import Vectorizer
 from neighboragg.methods import Explanation, NeighborAgg, RowValues, TrustMethod
@@ -380,23 +377,6 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         )
         return TrustReport(summary, correct, assessed.trust, confidence)
 
-    def save(self, path: str | PathLike[str], *, include_estimator: bool = True) -> None:
-        """Write the fitted model to one file, without pickle.
-
-        Parameters
-        ----------
-        path : str or path-like
-        include_estimator : bool, default=True
-            Save the classifier too, by skops. If False, pass it to :func:`neighboragg.load` again.
-        """
-        check_is_fitted(self, "method_")
-        if include_estimator and gives_vectors(self.estimator_):
-            raise InvalidParameterError(
-                f"The network of this {type(self).__name__} is code, which is never stored.\n"
-                "Hint: save(path, include_estimator=False), and load(path, estimator=TorchClassifier(module))."
-            )
-        write_object(path, self, omit=() if include_estimator else ("estimator", "estimator_"))
-
     def __sklearn_tags__(self) -> Any:
         """Tags of the wrapped classifier, as far as they pass through."""
         tags = super().__sklearn_tags__()
@@ -464,41 +444,17 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def _saved_state(self) -> dict[str, Any]:
         state = self.__getstate__()
-        if isinstance(self.features, Mapping) and any(_is_code(view) for view in self.features.values()):
-            raise InvalidParameterError(
-                f"This {type(self).__name__} cannot be saved: a view of its features is a callable, which is code.\n"
-                "Hint: make it a transformer, or pass the vectors of the views to NeighborAgg."
-            )
-        if _is_code(self.features):
-            del state["features"]  # code, which is never stored
         if hasattr(self.cv, "__next__"):
             state["cv"] = None  # folds that have been used up
         return state
 
-    def _after_load(self) -> None:
-        if not hasattr(self, "method_"):
-            return  # a parameter of another estimator, not fitted
-        require(isinstance(self._vectorizer, Vectorizer), "its rows do not become vectors")
-        require(isinstance(self.method_, TrustMethod), "it has no trust method")
-        require(isinstance(self._fitted_rows, FittedRows), "its rows of fit cannot be known again")
-        require(
-            np.array_equal(self.classes_, self.method_.classes_), "its classes are not those of its method"
-        )
-        if not hasattr(self, "estimator_"):
-            raise InvalidParameterError(
-                "This model was saved without its classifier.\n"
-                "Hint: neighboragg.load(path, estimator=classifier)."
-            )
-        check_same_classes(self.estimator_, self.classes_, type(self).__name__)
+    def after_load(self) -> None:
+        if hasattr(self, "method_"):
+            check_same_classes(self.estimator_, self.classes_, type(self).__name__)
 
     def __getstate__(self) -> dict[str, Any]:
         state: Any = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_frames_in_fit"}
-
-
-def _is_code(features: Any) -> bool:
-    """Whether it is a callable, which is never stored."""
-    return callable(features) and not hasattr(features, "transform")
 
 
 def vectors_of(model: TrustedClassifier, X: Any) -> FloatArray:

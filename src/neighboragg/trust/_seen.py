@@ -12,7 +12,7 @@ from scipy.special import bdtrc
 
 from neighboragg._core.stats import upper_limit
 from neighboragg._core.types import Array, BoolArray, FloatArray, IntArray
-from neighboragg._store.objects import Deferred, require
+from neighboragg._store.objects import Stored
 from neighboragg.exceptions import FittedRowsWarning, InvalidInputError
 
 # Probability of a false alarm, and of underestimating how often rows are equal by chance.
@@ -51,7 +51,7 @@ class Seen:
     by_chance: bool
 
 
-class FittedRows(Deferred):
+class FittedRows(Stored):
     """What is needed to recognize rows of fit."""
 
     def __init__(self, hashes: IntArray, codes: IntArray) -> None:
@@ -90,13 +90,6 @@ class FittedRows(Deferred):
     def _chance_of_a_copy(self) -> float:
         """Largest chance of being a copy that the rows of fit are compatible with."""
         return _chance_of_a_copy(self.share_of_copies, len(self.hashes))
-
-    def _after_load(self) -> None:
-        n = len(self.hashes)
-        require(
-            n > 0 and self.positions.shape == self.codes.shape == (n,), "its rows of fit have no one length"
-        )
-        require((np.sort(self.positions) == np.arange(n)).all(), "its rows of fit are not numbered")
 
 
 def copies_among(copies: BoolArray, owner: str) -> str:
