@@ -1,4 +1,4 @@
-"""What every metric says about input it cannot use, and what it accepts; the summary; the public names."""
+"""Errors of every metric for unusable input, the kinds of input it accepts, the summary, and the public names."""
 
 import math
 from functools import partial
@@ -11,8 +11,8 @@ import pytest
 from neighboragg import metrics
 from neighboragg.exceptions import InvalidInputError, TrustWarning
 from neighboragg.metrics import trust_metrics
-from neighboragg.metrics._calibration import brier_score
-from neighboragg.metrics._selective import excess_aurc
+from neighboragg.metrics._ranking import group_ties
+from neighboragg.metrics._selective import grouped_excess_aurc
 
 NAMES = [
     "augrc",
@@ -34,11 +34,11 @@ KEYS = {
     "ap_error": metrics.average_precision_error,
     "fpr_at_95_tpr": partial(metrics.fpr_at_tpr, tpr=0.95),
     "aurc": metrics.aurc,
-    "excess_aurc": excess_aurc,
+    "excess_aurc": lambda correct, trust: grouped_excess_aurc(group_ties(correct, trust)),
     "augrc": metrics.augrc,
     "coverage_at_1_risk": partial(metrics.coverage_at_risk, risk=0.01),
     "ece": metrics.expected_calibration_error,
-    "brier": brier_score,
+    "brier": lambda correct, trust: np.mean((trust - correct) ** 2),
     "accuracy": lambda correct, trust: np.mean(correct),
 }
 
@@ -149,8 +149,8 @@ def test_summary_warns_once_about_what_is_undefined(value, word):
     with pytest.warns(TrustWarning) as caught:
         summary = trust_metrics([value] * 5, [0.5] * 5)
     assert [str(warning.message) for warning in caught] == [
-        "In trust_metrics, auroc, ap_success, ap_error and fpr_at_95_tpr are undefined, NaN is returned: "
-        f"all of the 5 rows are {word}, and a ranking needs correct and wrong ones."
+        f"In trust_metrics, auroc, ap_success, ap_error and fpr_at_95_tpr are undefined because all 5 rows are {word}; "
+        "NaN is returned.\nHint: pass both correct and wrong predictions."
     ]
     undefined = [key for key, number in summary.items() if math.isnan(number)]
     assert undefined == ["auroc", "ap_success", "ap_error", "fpr_at_95_tpr"]

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.metrics import augrc, aurc, auroc, coverage_at_risk, risk_at_coverage, risk_coverage_curve
-from neighboragg.metrics._selective import excess_aurc
+from neighboragg.metrics._ranking import group_ties
+from neighboragg.metrics._selective import grouped_excess_aurc
 from sizes import examples
+
+
+def excess_aurc(correct, trust):
+    return grouped_excess_aurc(group_ties(np.asarray(correct), np.asarray(trust, dtype=float)))
+
 
 AREAS = [aurc, excess_aurc, augrc]
 TIED_ROWS = st.lists(st.tuples(st.booleans(), st.integers(-2, 2)), min_size=1, max_size=40)
@@ -147,7 +153,7 @@ def test_expected_risk_outside_of_the_curve(coverage, shown):
     with pytest.raises(InvalidInputError) as caught:
         curve.expected_risk(coverage)
     assert str(caught.value) == (
-        f"coverage passed to RiskCoverageCurve.expected_risk must lie in [0, 1]. Got {shown}."
+        f"coverage passed to RiskCoverageCurve.expected_risk must be in [0, 1]. Got {shown}."
     )
 
 

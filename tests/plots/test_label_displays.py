@@ -87,7 +87,7 @@ def test_only_the_most_frequent_classes_are_shown():
     assert display.classes.tolist() == ["cat", "dog"]
     assert display.counts.tolist() == [[0, 2], [1, 0]]
     assert display.n_hidden == 2
-    assert display.ax_.get_title() == "2 more with other labels"
+    assert display.ax_.get_title() == "2 rows with other labels not shown"
 
 
 def test_many_classes_are_drawn_without_numbers():

@@ -248,7 +248,7 @@ def test_grid_is_checked(grid, got):
     with pytest.raises(InvalidInputError) as error:
         risk_threshold([True, False], [0.2, 0.1], target_risk=0.5, grid=grid)
     assert str(error.value) == (
-        "grid passed to risk_threshold must be a 1-D array of at least one number, without NaN. " + got
+        "grid passed to risk_threshold must be a 1-D array with at least one number and without NaN. " + got
     )
 
 

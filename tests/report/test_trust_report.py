@@ -68,16 +68,16 @@ def test_it_prints_what_matters(report):
         f"[{accuracy['low']:.3f}, {accuracy['high']:.3f}] (95% intervals)."
     )
     assert lines[1].startswith(
-        "Trust tells right from wrong better than the classifier's confidence: AUROC 0.9"
+        "Trust separates correct from wrong predictions better than the classifier's confidence: AUROC 0.9"
     )
     assert [line.split("  ")[0] for line in lines[4:9]] == [
         "AUROC",
-        "kept at 1% errors",
-        "kept at 2% errors",
-        "kept at 5% errors",
+        "accepted at 1% errors",
+        "accepted at 2% errors",
+        "accepted at 5% errors",
         "calibration error (ECE)",
     ]
-    assert "Trust beside the share that was correct:" in lines
+    assert "Trust and share of correct predictions, by bins of trust:" in lines
     html = report._repr_html_()
     assert html.count("<table>") == 2
     assert "<td>AUROC</td>" in html
@@ -86,7 +86,7 @@ def test_it_prints_what_matters(report):
 def test_the_picture_shows_both_scores(report):
     figure = report.plot()
     titles = [axes.get_title() for axes in figure.axes]
-    assert titles == ["Errors among the predictions kept", "Score beside the share that was correct"]
+    assert titles == ["Errors among accepted predictions", "Share of correct predictions by score"]
     for axes in figure.axes:
         texts = [text.get_text().partition(" (")[0] for text in axes.get_legend().get_texts()]
         assert texts == ["trust", "confidence"]
@@ -108,10 +108,10 @@ def test_verdicts():
     assert "about as well as the classifier's confidence" in verdict(correct, good, good)
     ones = np.ones(20, dtype=bool)
     assert verdict(ones, good[:20], poor[:20]) == (
-        "All 20 predictions are right, so there is nothing to tell apart."
+        "All 20 predictions are right, so the two scores cannot be compared."
     )
     assert verdict(~ones, good[:20], poor[:20]) == (
-        "All 20 predictions are wrong, so there is nothing to tell apart."
+        "All 20 predictions are wrong, so the two scores cannot be compared."
     )
 
 
