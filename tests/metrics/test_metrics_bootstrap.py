@@ -279,7 +279,7 @@ def test_bad_parameters(function):
         (
             {"trust_b": [0.5, math.nan]},
             "trust_b passed to bootstrap_difference contains NaN, first in row 1.\n"
-            "Hint: a row without a score has no rank; drop it from correct and trust alike.",
+            "Hint: drop rows without a score from both correct and trust.",
         ),
     ],
 )

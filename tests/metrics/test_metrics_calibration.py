@@ -117,7 +117,7 @@ def test_trust_that_is_not_a_probability(value, shown):
         expected_calibration_error([True, False, True], [0.5, value, 2.0])
     assert str(caught.value) == (
         f"trust passed to expected_calibration_error must be probabilities in [0, 1]. Row 1 is {shown}.\n"
-        "Hint: calibrate the score first, or use a metric of its order alone, e.g. auroc."
+        "Hint: calibrate the score first, or use a metric that depends only on its order, e.g. auroc."
     )
 
 

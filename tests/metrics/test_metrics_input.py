@@ -82,7 +82,7 @@ def test_correct_that_is_not_boolean(metric):
     assert message_of(function, ["yes", "no"], [0.1, 0.2]) == f"{expected} Got dtype <U3.\n{hint}"
     assert message_of(function, [True, None], [0.1, 0.2]) == (
         f"correct passed to {name} is missing in 1 of 2 rows, first in row 1.\n"
-        "Hint: drop these rows from correct and trust alike."
+        "Hint: drop these rows from both correct and trust."
     )
     assert message_of(function, [0, 1, 2], [0.1, 0.2, 0.3]) == f"{expected} Row 2 is 2.\n{hint}"
     assert message_of(function, [-1, 1, 1], [0.1, 0.2, 0.3]) == f"{expected} Row 0 is -1.\n{hint}"
@@ -92,7 +92,7 @@ def test_trust_that_cannot_be_ranked(metric):
     function, name = metric
     assert message_of(function, [True, False, True], [0.1, math.nan, math.nan]) == (
         f"trust passed to {name} contains NaN, first in row 1.\n"
-        "Hint: a row without a score has no rank; drop it from correct and trust alike."
+        "Hint: drop rows without a score from both correct and trust."
     )
     assert message_of(function, [True, False], ["a", "b"]) == (
         f"trust passed to {name} must be numbers. Got dtype <U1.\n"

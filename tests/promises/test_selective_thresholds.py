@@ -225,7 +225,7 @@ def test_targets_and_levels_are_checked(value):
             [True, True, False],
             [0.1, math.nan, 0.2],
             "trust passed to {} contains NaN, first in row 1.\n"
-            "Hint: a row without a score has no rank; drop it from correct and trust alike.",
+            "Hint: drop rows without a score from both correct and trust.",
         ),
     ],
 )

@@ -140,5 +140,5 @@ def test_wrong_labels_are_told(model, digits):
     assert str(error.value) == (
         "X and y passed to TrustedClassifier must have the same number of rows. Got 600 and 599."
     )
-    with pytest.raises(InvalidInputError, match="so that no label equals a prediction"):
+    with pytest.raises(InvalidInputError, match="so no label can equal a prediction"):
         model.report(X, y.astype(str))

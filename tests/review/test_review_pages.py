@@ -20,7 +20,7 @@ def test_rows_come_most_suspicious_first(open_pages, review_set):
         seen.append(page.row)
         page.decide("keep")
     assert seen == list(range(12))
-    assert "Nothing left to look at here" in page.text
+    assert "Nothing left to review here" in page.text
     assert "12 of 12 looked at." in page.text
     assert page.get("/done").status_code == 200
     page.undo()
@@ -360,7 +360,7 @@ def test_a_conflict_is_shown_and_overwrites_nothing(open_pages, review_set):
     first.decide("keep")
     second.decide("relabel", "hen")
     assert second.answer.status_code == 409
-    assert "Row 4 was changed while you looked at it" in second.text
+    assert "Row 4 was changed while you were looking at it" in second.text
     assert "has not been saved" in second.text
     assert re.search(r"reviewer 1, [-\d]+ [:\d]+ UTC kept dog", second.text)
     assert "You, just now relabeled as hen" in second.text
@@ -381,7 +381,7 @@ def test_a_conflict_over_the_same_decision(open_pages, review_set):
     for page in (first, second):
         page.decide("relabel", "hen")
     assert second.answer.status_code == 409
-    assert "You both decided the same" in second.text
+    assert "You both made the same decision" in second.text
     assert "Replace it with mine" not in second.text
 
 
@@ -473,7 +473,7 @@ def test_names(open_pages, review_set):
         second.enter()
         second.post("/reviewer", {"name": name})
         assert second.answer.status_code == 400
-        assert "A name has up to 40 letters" in second.text
+        assert "have up to 40 letters" in second.text
 
 
 def test_the_statistics_say_what_they_rest_on(open_pages, review_set):

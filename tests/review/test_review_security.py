@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from neighboragg._review.app import create_app
+from neighboragg._review.routes import create_app
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
 TOKEN = "a-token-for-the-tests"
@@ -289,7 +289,7 @@ def test_tokens_that_are_too_weak(review_set, tmp_path, token):
     with pytest.raises(InvalidParameterError) as caught:
         create_app(review_set, tmp_path / "d.sqlite", token=token)
     assert str(caught.value) == (
-        "The 'token' parameter of create_app must have 16 or more letters, digits, '-' or '_'.\n"
+        "The 'token' parameter of create_app must have at least 16 letters, digits, '-' or '_'.\n"
         "Hint: secrets.token_urlsafe(32)."
     )
 

@@ -12,7 +12,6 @@ import pytest
 from typer.testing import CliRunner
 
 from neighboragg import review
-from neighboragg._review.app import create_app
 from neighboragg.exceptions import (
     FileFormatError,
     InvalidInputError,
@@ -102,7 +101,7 @@ def test_an_open_address_is_warned_of(started, source, capsys):
     name = socket.gethostname()
     assert out.endswith(
         "Warning: other machines can reach this address, and the connection is not encrypted.\n"
-        f"The page answers to the names 127.0.0.1, localhost, ::1, 0.0.0.0, {name}; allow others with "
+        f"The page accepts the host names 127.0.0.1, localhost, ::1, 0.0.0.0, {name}; allow others with "
         "--allow-host.\n"
     )
 
@@ -171,7 +170,7 @@ def test_a_port_in_use_is_named(source):
             review(source, port=port, open_browser=False)
     message = str(caught.value)
     assert message.startswith(f"Cannot listen on 127.0.0.1, port {port}: ")
-    assert message.endswith(".\nHint: port 0 takes a free one.")
+    assert message.endswith(".\nHint: use port 0 for any free port.")
 
 
 def test_a_wrong_file(tmp_path):
@@ -191,10 +190,7 @@ def test_a_missing_package_names_the_extra(source, review_set, tmp_path, monkeyp
 
     monkeypatch.setattr("neighboragg._core.packages.import_module", missing)
     with pytest.raises(MissingExtraError) as caught:
-        if package == "uvicorn":
-            review(source)
-        else:
-            create_app(review_set, tmp_path / "d.sqlite", token=TOKEN)
+        review(source)
     assert str(caught.value) == (
         f"The review page needs the package {package!r}, which is not installed.\n"
         'Hint: pip install "neighboragg[review]"'
@@ -207,8 +203,8 @@ def test_pictures_that_are_all_elsewhere_are_said_to_be(started, tmp_path, make_
     with pytest.raises(InvalidInputError) as caught:
         review(tmp_path / "set.json", open_browser=False)
     assert str(caught.value) == (
-        f"None of the 2 pictures to review is below {tmp_path}; the first is cat/0.png.\n"
-        "Hint: --images folder, the folder that was audited, or that of the table."
+        f"None of the 2 images to review is in {tmp_path}; the first is cat/0.png.\n"
+        "Hint: pass --images with the folder that was audited, or the folder of the table."
     )
     (tmp_path / "pictures" / "cat").mkdir(parents=True)
     (tmp_path / "pictures" / "cat" / "1.png").write_bytes(b"")

@@ -236,7 +236,9 @@ def test_of_equal_distances_the_lower_id_comes_first_even_if_squares_differ():
 def test_too_large_values_are_refused_by_all():
     index = ClasswiseNeighbors(1).fit([[0.0]], [0])
     for name in AVAILABLE:
-        with pytest.raises(InvalidInputError, match=re.escape("contains the value 1e+300, too large")):
+        with pytest.raises(
+            InvalidInputError, match=re.escape("contains the value 1e+300, which is too large")
+        ):
             search(name, index, np.array([[1e300]]))
 
 
