@@ -173,12 +173,12 @@ def test_a_cache_that_cannot_be_used_says_so(tmp_path):
     with pytest.raises(InvalidInputError) as caught:
         encode_texts(["a"], lengths, cache=tmp_path / "file" / "below")
     assert str(caught.value) == (
-        f"The folder of the cache, {tmp_path / 'file' / 'below'}, cannot be made: Not a directory.\n"
-        "Hint: name another folder (--cache), or do without (--no-cache)."
+        f"The folder of the vector cache, {tmp_path / 'file' / 'below'}, cannot be created: Not a directory.\n"
+        "Hint: choose another folder with --cache, or disable the cache with --no-cache."
     )
     (tmp_path / "neighboragg-vectors.sqlite").mkdir()
     with pytest.raises(InvalidInputError) as caught:
         encode_texts(["a"], lengths, cache=tmp_path)
     assert str(caught.value).startswith(
-        f"The cache of vectors {tmp_path / 'neighboragg-vectors.sqlite'} cannot be used"
+        f"The vector cache {tmp_path / 'neighboragg-vectors.sqlite'} cannot be used"
     )

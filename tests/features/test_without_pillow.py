@@ -34,6 +34,6 @@ def test_pictures_name_the_extra():
     done = run("from neighboragg.features import ImageFeatures; ImageFeatures().transform(['a.png'])")
     assert done.returncode == 1
     assert done.stderr.endswith(
-        "MissingExtraError: Opening pictures needs the package 'PIL', which is not installed.\n"
+        "MissingExtraError: Opening images needs the package 'PIL', which is not installed.\n"
         'Hint: pip install "neighboragg[images]"\n'
     )

@@ -95,8 +95,9 @@ class TestRecall:
             index = neighbors(0.995).fit(X[:4200], y)
         (warning,) = caught
         assert str(warning.message) == (
-            "The approximate search of ClasswiseNeighbors does not reach the recall 0.995 in class 0: it finds 1.0000, "
-            "with a lower confidence limit of 0.9913. The search is exact there.\nHint: lower the recall."
+            "The approximate search of ClasswiseNeighbors does not reach the recall 0.995 in class 0: its recall "
+            "is 1.0000, with a lower confidence limit of 0.9913. Classes that miss the recall are searched exactly.\n"
+            "Hint: lower the recall."
         )
         assert warning.filename == __file__
         assert index.is_exact_.all()

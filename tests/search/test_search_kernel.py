@@ -314,15 +314,15 @@ class TestChoice:
         with pytest.raises(InvalidParameterError) as caught:
             kernel_in_use()
         assert str(caught.value) == (
-            "The environment variable NEIGHBORAGG_KERNEL asks for 'avx512': this processor does not have it.\n"
-            "Hint: unset it; the fastest search that is available is then used."
+            "The environment variable NEIGHBORAGG_KERNEL selects 'avx512', which is not available: this processor does "
+            "not support it.\nHint: unset it to use the fastest search available."
         )
 
     @needs_compiled
     @pytest.mark.skipif(len(AVAILABLE) < 3, reason="the processor has one variant only")
     def test_a_variant_with_other_results_is_not_used(self, monkeypatch):
         monkeypatch.setattr(_choice, "_agree", lambda library, baseline: False)
-        with pytest.warns(RuntimeWarning, match="gives other results than the one for every processor"):
+        with pytest.warns(RuntimeWarning, match="returns different results than the baseline"):
             assert kernel_in_use().name == "baseline"
 
     @needs_compiled
@@ -344,12 +344,14 @@ class TestChoice:
         monkeypatch.setattr(_library, "FOLDER", tmp_path)
         kernel = kernel_in_use()
         assert (kernel.name, kernel.library) == ("numpy", None)
-        reason = "no compiled search (it was not compiled: no C++ compiler when neighboragg was installed)"
+        reason = "no compiled search (there was no C++ compiler when neighboragg was installed)"
         assert kernel.reason == reason
         neighboragg.show_versions()
         assert re.search(rf"^search +numpy: {re.escape(reason)}$", capsys.readouterr().out, re.MULTILINE)
         monkeypatch.setenv(_choice.VARIABLE, "baseline")
-        with pytest.raises(InvalidParameterError, match="asks for 'baseline': no compiled search"):
+        with pytest.raises(
+            InvalidParameterError, match="selects 'baseline', which is not available: no compiled search"
+        ):
             kernel_in_use()
 
     @needs_compiled
