@@ -50,6 +50,20 @@ def two_threads() -> str:
     return speed(2)
 
 
+def behind() -> str:
+    """Shapes on which a peer that is as exact as ours is as fast, or nearly."""
+    lines = []
+    for row in read("search"):
+        if row["peer"] != "faiss set right" or row["ours_over_peer"] >= 1.2:
+            continue
+        shape = (
+            f"{row['rows']:,} × {row['features']:,}, {row['classes']:,} classes, {row['queries']:,} queries"
+        )
+        threads = "one thread" if row["threads"] == 1 else f"{row['threads']} threads"
+        lines.append(f"- {shape}, {threads}: {row['ours_over_peer']:.2f} × faiss.")
+    return "Where we are less than a fifth ahead of faiss, or behind:\n\n" + "\n".join(lines)
+
+
 def approximate() -> str:
     """What approximate searches cost, find and change, beside the exact one."""
     lines = [

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from benchmarks._record import save
-from benchmarks.images import ARCHITECTURES, TABLE2_SETS, Training, load_pictures, train_network
+from benchmarks.images import ARCHITECTURES, TABLE2_SETS, Training, load_pictures, three_layers, train_network
 from neighboragg import NeighborAgg
 from neighboragg._core.views import split_views
 from neighboragg._pool.network import NetworkAggregator
@@ -49,8 +49,8 @@ METHODS: dict[str, tuple[Callable[[], TrustMethod], int, int]] = {
     "pool, effort fast": (lambda: NeighborAgg(effort="fast"), N_ALL, 1),
     "pool": (NeighborAgg, N_ALL, 1),
     "pool, fewer reference rows": (NeighborAgg, N_FEWER, 1),
-    "pool, two layers": (NeighborAgg, N_ALL, 2),
-    "pool, three layers (default)": (NeighborAgg, N_ALL, 3),
+    "pool, two layers (default)": (NeighborAgg, N_ALL, 2),
+    "pool, three layers": (NeighborAgg, N_ALL, 3),
 }  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def main(folder: Path) -> None:
     training = Training(SET, architecture, epochs, None, seed=0, changed=False)
     codes = {part: pictures.codes[getattr(pictures, part)] for part in ("train", "val")}
     network = train_network(training, pictures.X[pictures.train], codes["train"], 10, folder / "networks")
-    classifier = TorchClassifier(network)
+    classifier = TorchClassifier(network, layers=three_layers(network))
     found = {part: classifier.embed(pictures.X[getattr(pictures, part)]) for part in ("train", "val", "test")}
     layers = {n: Layers(found, n) for n in (1, 2, 3)}
     proba = {part: embedded.proba for part, embedded in found.items()}

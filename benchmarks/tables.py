@@ -452,12 +452,35 @@ def network_settings() -> str:
     return "\n".join(lines)
 
 
+def mechanism_surfaces() -> str:
+    """AUROC on the two moons."""
+    shallow, deep = (row for row in read("mechanism") if "classifier" in row)
+    return (
+        f"On 5,000 new points trust separates right from wrong predictions with AUROC {shallow['trust']:.3f}, "
+        f"confidence\nwith {shallow['confidence']:.3f}. A small network follows the moons, so there is less to "
+        f"correct: {deep['trust']:.3f} against {deep['confidence']:.3f}."
+    )
+
+
+def mechanism_weights() -> str:
+    """Correlation of the two parts of the paper's network, by split."""
+    rows = [row for row in read("mechanism") if "correlation" in row]
+    seeds = sorted({row["seed"] for row in rows})
+    header = ["classifier", *(f"split {seed + 1}" for seed in seeds), "mean"]
+    lines = ["| " + " | ".join(header) + " |", "| --- " * len(header) + "|"]
+    for base in dict.fromkeys(row["base"] for row in rows):
+        values = [row["correlation"] for row in rows if row["base"] == base]
+        lines.append(f"| {base} | " + " | ".join(f"{value:+.2f}" for value in [*values, mean(values)]) + " |")
+    return "\n".join(lines)
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "quality": quality,
     "tiny": tiny,
     "tabular": tabular,
     "search": search_tables.one_thread,
     "search-two-threads": search_tables.two_threads,
+    "search-behind": search_tables.behind,
     "search-exactness": search_tables.exactness,
     "search-approximate": search_tables.approximate,
     "readme": readme,
@@ -493,6 +516,8 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "scale-shards": scale_tables.shards,
     "scale-cluster": scale_tables.cluster,
     "scale-costs": scale_tables.costs,
+    "mechanism-surfaces": mechanism_surfaces,
+    "mechanism-weights": mechanism_weights,
     "trec-counts": label_tables.trec_counts,
     "trec-list": label_tables.trec_list,
 }

@@ -1,6 +1,6 @@
 """The paper's Table 2: networks trained on pictures, and every trust method on them."""
 
-from benchmarks.images._networks import ARCHITECTURES
+from benchmarks.images._networks import ARCHITECTURES, three_layers
 from benchmarks.images._pictures import load_pictures
 from benchmarks.images._study import IMAGE_METHODS, TABLE2_SETS, table2
 from benchmarks.images._training import Training, train_network
@@ -12,5 +12,6 @@ __all__ = [
     "Training",
     "load_pictures",
     "table2",
+    "three_layers",
     "train_network",
 ]

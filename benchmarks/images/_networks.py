@@ -143,3 +143,13 @@ ARCHITECTURES: dict[str, Callable[[int, int, int], nn.Module]] = {
     "resnet18": _resnet(BasicBlock, (2, 2, 2, 2), (64, 128, 256, 512)),
     "resnet50": _resnet(Bottleneck, (3, 4, 6, 3), (64, 128, 256, 512)),
 }
+
+
+def three_layers(network: nn.Module) -> list[str]:
+    """The embedding, the last convolution, and the one halfway to it, without those of shortcuts."""
+    names = [
+        name
+        for name, part in network.named_modules()
+        if isinstance(part, nn.Conv2d) and part.kernel_size != (1, 1)
+    ]
+    return list(dict.fromkeys(["penultimate", *names[-1:], *names[(len(names) - 1) // 2 :][:1]]))

@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 import neighboragg
@@ -41,6 +43,15 @@ def test_demo_shows_where_neighbors_help_and_where_not(tmp_path):
     assert lines[-1].split()[:3] == ["neighboragg", "audit", "table.csv"]
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size < 300_000
+    committed = Path(__file__).parents[2] / "docs" / "images" / "demo.png"
+    assert f"and {on_digits[1][2]} errors are left in the rest instead of {on_digits[0][2]}" in caption(
+        picture
+    )
+    assert caption(committed) == caption(picture)
+
+
+def caption(picture):
+    return Image.open(picture).text["Description"]
 
 
 def test_demo_says_so_where_neighbors_make_no_clear_difference():

@@ -98,7 +98,7 @@ def test_a_device_that_multiplies_badly_is_refused(monkeypatch):
     with pytest.raises(InvalidParameterError) as refusal:
         on_device.kneighbors(queries)
     assert str(refusal.value) == (
-        "The 'device' parameter of ClasswiseNeighbors is a device whose single-precision products are not accurate "
+        "The 'device' parameter of Exact is a device whose single-precision products are not accurate "
         "enough for an exact search. Got 'cpu'.\nHint: pass None to search without a device."
     )
 

@@ -108,6 +108,39 @@ def test_a_shuffled_loader_keeps_rows_and_labels_together(net, images):
     assert [keys[tuple(np.round(row, 4))] for row in shuffled.output] == shuffled.labels.tolist()
 
 
+class ByPosition(ByName):
+    """The same network, for inputs by position; without a mask all tokens count."""
+
+    def forward(self, input_ids, attention_mask=None):
+        return super().forward(
+            input_ids, torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        )
+
+
+def test_a_mask_in_a_data_set_is_an_input(tokens):
+    net, labels = ByPosition(), torch.arange(21) % 3
+    expected = embed(net, tokens).output
+    data = TensorDataset(tokens["input_ids"], tokens["attention_mask"])
+    found = embed(net, data, batch_size=4)
+    np.testing.assert_allclose(found.output, expected, atol=1e-6)
+    assert found.labels is None
+    found = embed(net, TensorDataset(*data.tensors, labels), batch_size=4)
+    np.testing.assert_allclose(found.output, expected, atol=1e-6)
+    assert found.labels.tolist() == labels.tolist()
+
+
+def test_a_few_logits_may_look_like_probabilities(net, images):
+    assert len(embed(Returning(lambda z: z.clamp(0, 1), net), images[:2])) == 2
+
+
+def test_rows_in_training_mode_get_the_answers_of_evaluation(net, images):
+    expected = embed(net, images).output
+    net.train()
+    for _ in range(2):
+        np.testing.assert_array_equal(embed(net, images).output, expected)
+    assert net.training and net.drop.training
+
+
 def test_batches_with_names(tokens):
     net = ByName()
     found = embed(net, tokens, batch_size=4)
@@ -203,7 +236,33 @@ ERRORS = {
     ),
     "one logit": (
         lambda net, x: embed(Returning(lambda z: z[:, :1], net), x),
-        "The network gives a tensor of shape (23, 1) for a batch of 23 rows; (n, n_classes) with at least two classes",
+        "The network gives a tensor of shape (23, 1) for a batch of 23 rows, one number for each; (n, n_classes) with "
+        "at least two classes is needed.\nHint: wrap it in a module that gives torch.stack([-z, z], dim=1) / 2 for its "
+        "output z, where z is the logit of the second class.",
+    ),
+    "one sigmoid": (
+        lambda net, x: embed(Returning(lambda z: torch.sigmoid(z[:, 0]), net), x),
+        "The network gives a tensor of shape (23,) for a batch of 23 rows, one number for each; (n, n_classes) with "
+        "at least two classes is needed.\nHint: wrap it in a module that gives torch.stack([1 - p, p], dim=1) for its "
+        "output p, and pass output='probabilities'.",
+    ),
+    "sigmoids": (
+        lambda net, x: embed(Returning(torch.sigmoid, net), x),
+        "The network's outputs look like probabilities of a sigmoid for each class: all 230 are between 0 and 1, but "
+        "rows do not sum to one.\nHint: leave out the sigmoid at its end, or divide each row by its sum and pass "
+        "output='probabilities'.",
+    ),
+    "sigmoids as probabilities": (
+        lambda net, x: embed(Returning(torch.sigmoid, net), x, output="probabilities"),
+        "With output='probabilities' each row must sum to one, but row ",
+    ),
+    "positive logarithms": (
+        lambda net, x: embed(net, x, output="log_probabilities"),
+        "With output='log_probabilities' each value must be below 0, but row 0 has ",
+    ),
+    "negative values that sum to one": (
+        lambda net, x: embed(Returning(lambda z: z - z.mean(1, keepdim=True) + 0.1, net), x, output="probabilities"),
+        "With output='probabilities' each value must be between 0 and 1, but row 0 has ",
     ),
     "a map": (
         lambda net, x: embed(net.conv, x, layer="penultimate"),
@@ -225,7 +284,7 @@ ERRORS = {
     ),
     "no probabilities": (
         lambda net, x: embed(net, x, output="probabilities"),
-        "With output='probabilities' each row must sum to one, but row ",
+        "With output='probabilities' each value must be between 0 and 1, but row 0 has ",
     ),
     "unknown kind": (
         lambda net, x: embed(net, x, output="scores"),
@@ -241,7 +300,60 @@ ERRORS = {
     ),
     "labels with a fraction": (
         lambda net, x: embed(net, TensorDataset(x, torch.ones(23))),
-        "Labels must be one whole number per row. Got an array of float32 with shape (23,).",
+        "The last part of a batch of 23 rows is an array of float32 with shape (23,), which could be an input or "
+        "labels.\nHint: labels are one whole number per row. Pass inputs by name, as a dict or a data set of dicts: "
+        "{'input_ids': ids, 'attention_mask': mask}.",
+    ),
+    "labels of other rows": (
+        lambda net, x: embed(net, [(x, torch.arange(5))]),
+        "The last part of a batch of 23 rows is an array of int64 with shape (5,), which could be an input or labels.",
+    ),
+    "labels in one batch of two": (
+        lambda net, x: embed(net, [(x, torch.arange(23) % 10), (x,)]),
+        "The data passed to embed has 46 rows, but labels for 23 of them.",
+    ),
+    "a tuple of inputs": (
+        lambda net, x: embed(net, (x, x)),
+        "A network got a tuple of 2 arrays, which could be several inputs of the same rows, inputs with labels, or "
+        "batches.\nHint: pass several inputs as a dict",
+    ),
+    "an input too many": (
+        lambda net, x: embed(net, TensorDataset(x, x)),
+        "The network takes the inputs (x), but a batch has 2 by position: too many positional arguments.",
+    ),
+    "names it does not know": (
+        lambda net, x: embed(net, {"pixels": x}),
+        "The network takes the inputs (x), but a batch has the names 'pixels': ",
+    ),
+    "shuffled, without labels": (
+        lambda net, x: embed(net, DataLoader(x, shuffle=True)),
+        "embed got a DataLoader with a RandomSampler, so results cannot be matched to rows.",
+    ),
+    "a device that is not there": (
+        lambda net, x: embed(net, x, device="cuda:77"),
+        "The 'device' parameter of embed cannot be used: ",
+    ),
+    "a device that does not exist": (
+        lambda net, x: embed(net, x, device="nowhere"),
+        "The 'device' parameter of embed cannot be used: ",
+    ),
+    "another device than that of the network": (
+        lambda net, x: embed(net, x, device="meta"),
+        "The 'device' parameter of embed is 'meta', but the network is on 'cpu'.\n"
+        "Hint: move it first, network.to('meta'), or leave out 'device'.",
+    ),
+    "bytes": (
+        lambda net, x: embed(net, (255 * x).to(torch.uint8)),
+        "The network cannot compute with inputs of uint8 and shape (23, 1, 8, 8): ",
+    ),
+    "no network": (
+        lambda net, x: embed("net", x),
+        "The network of embed must be a torch.nn.Module. Got a str instead.",
+    ),
+    "dropout that is always on": (
+        lambda net, x: embed(Returning(nn.functional.dropout, net), x),
+        "The network gives two different outputs for the same rows, although it is in evaluation mode.\n"
+        "Hint: torch.nn.functional.dropout(x, training=self.training) in its forward",
     ),
     "no batch": (
         lambda net, x: embed(net, DataLoader(TensorDataset(x[:0]))),

@@ -42,9 +42,9 @@ class TestConfidNet:
         X, _, proba = sure_on_one_side(800, 2)
         trust = self.fitted().predict_trust(X, proba)
         np.testing.assert_allclose(trust.sum(axis=1), 1.0)
-        said = trust[np.arange(800), proba.argmax(axis=1)]
-        assert said[X[:, 3] > 0.5].mean() == pytest.approx(softmax([4.0, 0.0, 0.0])[0], abs=0.05)
-        assert 0.15 < said[X[:, 3] < -0.5].mean() < 0.5
+        scores = trust[np.arange(800), proba.argmax(axis=1)]
+        assert scores[X[:, 3] > 0.5].mean() == pytest.approx(softmax([4.0, 0.0, 0.0])[0], abs=0.05)
+        assert 0.15 < scores[X[:, 3] < -0.5].mean() < 0.5
 
     def test_it_learns_from_training_rows_and_not_from_the_logits(self):
         X, _, _ = sure_on_one_side(5, 3)
@@ -104,7 +104,7 @@ class TestConfidNet:
         with pytest.raises(InvalidInputError) as refusal:
             ConfidNet().fit(X[:, :3], y, proba_val=proba)
         assert str(refusal.value) == (
-            "X passed to ConfidNet has 3 columns, the logits, and no embedding.\n"
+            "X passed to ConfidNet has 3 columns, the logits, without an embedding.\n"
             "Hint: pass np.hstack([logits, embeddings])."
         )
         with pytest.raises(InvalidInputError, match="are not the logits of the probabilities"):
@@ -165,7 +165,7 @@ class TestMCDropout:
         with pytest.raises(InvalidParameterError) as refusal:
             MCDropout(net).fit(X, y, proba_val=embed(net, X).proba, classes=np.arange(10))
         assert str(refusal.value) == (
-            "The 'module' parameter of MCDropout has no dropout layer, so that all passes would be alike.\n"
+            "The 'module' parameter of MCDropout does not have a dropout layer, so all passes would be equal.\n"
             "Hint: only modules such as torch.nn.Dropout are found, not torch.nn.functional.dropout."
         )
 
@@ -187,14 +187,14 @@ class TestDeepEnsemble:
     def test_what_is_refused(self, rows):
         X, y = rows
         P = np.full((60, 10), 0.1)
-        with pytest.raises(InvalidParameterError, match="must name a network"):
+        with pytest.raises(InvalidParameterError, match="must contain a network"):
             DeepEnsemble([]).fit(X, y, proba_val=P, classes=np.arange(10))
         fitted = DeepEnsemble([nn.Sequential(nn.Flatten(), nn.Linear(64, 4))]).fit(
             X, y, proba_val=P, classes=np.arange(10)
         )
         with pytest.raises(InvalidInputError, match="has 4 outputs, but there are 10 classes"):
             fitted.predict_trust(X, P)
-        with pytest.raises(InvalidInputError, match="must be rows as the network takes them"):
+        with pytest.raises(InvalidInputError, match="must be inputs of the network"):
             fitted.predict_trust(X[0, 0, 0], P)
         with pytest.raises(InvalidInputError, match="has 2 features, but 1 were seen in fit"):
             fitted.predict_trust(torch.cat([X, X], 1), P)

@@ -69,13 +69,13 @@ def draw(judged: Judged, doubtful: list[Doubtful], output: Path) -> None:
     by_trust, by_confidence = (
         f"{judged.errors_left(scores, NAMED_SHARE):.0f}" for scores in (judged.trust, judged.confidence)
     )
-    figure.suptitle(
+    title = (
         f"Check the least trusted {NAMED_SHARE:.0%} of the predictions, and {by_trust} errors are left in the rest "
-        f"instead of {by_confidence}",
-        fontsize=15,
-        fontweight="bold",
+        f"instead of {by_confidence}"
     )
-    figure.savefig(output, dpi=110, format="png")
+    figure.suptitle(title, fontsize=15, fontweight="bold")
+    # The figures in the file, too: a test compares them with a picture that was committed.
+    figure.savefig(output, dpi=110, format="png", metadata={"Description": title})
 
 
 def _draw_errors_left(ax: Any, judged: Judged) -> None:

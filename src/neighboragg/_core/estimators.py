@@ -26,12 +26,29 @@ def check_classifier(estimator: Any, owner: str, *, refitted: bool = False) -> N
             "for its own training rows would repeat wrong labels.\n"
             "Hint: pass the unfrozen classifier, or pass its out-of-fold probabilities as proba."
         )
+    refuse_network(estimator, "estimator", owner, OUT_OF_FOLD if refitted else WRAPPED)
     if not (hasattr(estimator, "fit") and _gives_probabilities(estimator)):
         calibrates = hasattr(estimator, "decision_function")
         hint = "\nHint: wrap it, e.g. CalibratedClassifierCV(estimator)." if calibrates else ""
         raise InvalidParameterError(
             f"The 'estimator' parameter of {owner} must be a classifier with predict_proba. "
             f"Got {estimator!r} instead.{hint}"
+        )
+
+
+# What to do with a PyTorch network, by what a caller needs.
+WRAPPED = "wrap it, TrustedClassifier(TorchClassifier(network)), with TorchClassifier from neighboragg.torch."
+OUT_OF_FOLD = "pass proba with its out-of-fold probabilities."
+EMBEDDED = "pass its vectors as rows, neighboragg.torch.embed(network, X).embeddings."
+
+
+def refuse_network(value: Any, name: str, owner: str, hint: str) -> None:
+    """Raise for a PyTorch network that is not wrapped; PyTorch itself is not imported."""
+    kinds = [f"{kind.__module__}.{kind.__name__}" for kind in type(value).__mro__]
+    if "torch.nn.modules.module.Module" in kinds and not hasattr(value, "predict_proba"):
+        raise InvalidParameterError(
+            f"The '{name}' parameter of {owner} cannot be a bare PyTorch network. Got a {type(value).__name__}.\n"
+            f"Hint: {hint}"
         )
 
 

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from neighboragg._core.checks import check_choice, check_fitted, check_integer, check_labels, check_proba
+from neighboragg._core.estimators import WRAPPED, refuse_network
 from neighboragg._core.progress import announce
 from neighboragg._core.threads import ONE_THREAD
 from neighboragg._core.types import ArrayLike, FloatArray, IntArray
@@ -551,6 +552,7 @@ class NeighborAgg(ReferenceSearch):
             return clone(self.aggregator)
         if isinstance(self.aggregator, str) and self.aggregator in AGGREGATORS:
             return AGGREGATORS[self.aggregator]()
+        refuse_network(self.aggregator, "aggregator", type(self).__name__, WRAPPED)
         raise InvalidParameterError(
             f"The 'aggregator' parameter of {type(self).__name__} must be one of "
             f"{', '.join(map(repr, sorted(AGGREGATORS)))} or an Aggregator. Got {self.aggregator!r} instead."

@@ -1,4 +1,4 @@
-"""Probabilities averaged over several networks, or over one network with its dropout left on."""
+"""Probabilities averaged over several networks, or over passes of one network with dropout on."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -15,8 +15,8 @@ from neighboragg._core.types import FloatArray
 from neighboragg._pool.evidence import FitData
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods import TrustMethod
-from neighboragg.torch._embed import Runner
-from neighboragg.torch._network import batches, to_proba
+from neighboragg.torch._batches import batches
+from neighboragg.torch._network import Runner, to_proba
 
 DROPOUTS = (
     torch.nn.Dropout,
@@ -29,7 +29,7 @@ DROPOUTS = (
 
 
 class _Averaged(TrustMethod):
-    """Mean of the probabilities of several passes. Rows are what the networks take, not vectors."""
+    """Mean of the probabilities of several passes. Rows are inputs of the networks, not vectors."""
 
     output: str
     batch_size: int
@@ -37,25 +37,25 @@ class _Averaged(TrustMethod):
 
     @abstractmethod
     def _passes(self) -> AbstractContextManager[Sequence[Runner]]:
-        """Networks that are ready to run within the block, one a pass."""
+        """The network of each pass, ready to run within the block."""
 
     def _trust(self, X: Any, proba: FloatArray) -> FloatArray:
         total = np.zeros_like(proba)
         if not len(X):
             return total
         owner = type(self).__name__
-        announce(f"Asking {owner}")
+        announce(f"Running {owner}")
         with self._passes() as runners:
             expect(len(runners))
             for runner in runners:
                 outputs = [runner.run(batch).cpu().numpy() for batch in batches(X, self.batch_size)]
-                said = np.concatenate(outputs)
-                if said.shape[1] != proba.shape[1]:
+                given = np.concatenate(outputs)
+                if given.shape[1] != proba.shape[1]:
                     raise InvalidInputError(
-                        f"A network of {owner} has {said.shape[1]} outputs, but there are {proba.shape[1]} classes.\n"
+                        f"A network of {owner} has {given.shape[1]} outputs, but there are {proba.shape[1]} classes.\n"
                         "Hint: its outputs must be those of the network that gave the probabilities, in that order."
                     )
-                total += to_proba(said, self.output)
+                total += to_proba(given, self.output)
                 step()
         return total / len(runners)
 
@@ -64,7 +64,7 @@ class _Averaged(TrustMethod):
         owner = type(self).__name__
         if rows.ndim < 2:
             raise InvalidInputError(
-                f"{name} passed to {owner} must be rows as the network takes them. Got an array of shape "
+                f"{name} passed to {owner} must be inputs of the network. Got an array of shape "
                 f"{rows.shape}.\nHint: x[None] for a single sample."
             )
         if n_features is not None and rows.shape[1] != n_features:
@@ -75,7 +75,7 @@ class _Averaged(TrustMethod):
 
 
 class DeepEnsemble(_Averaged):
-    """Mean probability of several networks that were trained alike from different seeds.
+    """Mean probability of several networks that were trained in the same way from different seeds.
 
     Parameters
     ----------
@@ -90,9 +90,9 @@ class DeepEnsemble(_Averaged):
 
     Notes
     -----
-    Rows are what the networks take, such as pictures; nothing is learned. Trust in a class is its mean probability.
-    The prediction that is judged remains that of the probabilities passed along: an ensemble may predict better than
-    each of its networks, which is another question. Its cost is that of all the trainings.
+    Rows are inputs of the networks, such as images; nothing is learned. Trust in a class is its mean probability.
+    The scored prediction is still the one of the probabilities passed along: that an ensemble may predict better than
+    each of its networks is another question. It costs as much as training all of them.
 
     References
     ----------
@@ -128,12 +128,13 @@ class DeepEnsemble(_Averaged):
         check_integer(self.batch_size, "batch_size", type(self).__name__, minimum=1)
         if not len(self.modules):
             raise InvalidParameterError(
-                f"The 'modules' parameter of {type(self).__name__} must name a network. Got {self.modules!r} instead."
+                f"The 'modules' parameter of {type(self).__name__} must contain a network. "
+                f"Got {self.modules!r} instead."
             )
 
     @contextmanager
     def _passes(self) -> Iterator[Sequence[Runner]]:
-        runners = [Runner(module, self.device, None) for module in self.modules]
+        runners = [Runner(module, self.device, None, type(self).__name__) for module in self.modules]
         with ExitStack() as stack:
             for runner in runners:
                 stack.enter_context(runner.evaluating())
@@ -141,30 +142,30 @@ class DeepEnsemble(_Averaged):
 
 
 class MCDropout(_Averaged):
-    """Mean probability of one network over passes with its dropout left on.
+    """Mean probability of one network over several passes with dropout on.
 
     Parameters
     ----------
     module : torch.nn.Module
         A trained network with dropout layers, and outputs in the order of the classes.
     n_passes : int, default=50
-        Forward passes, each of which costs as much as a prediction.
+        Forward passes; each costs as much as a prediction.
     output, batch_size, device
         As for :func:`embed`.
     random_state : int, RandomState instance or None, default=0
-        Seeds what is dropped.
+        Seed of the dropout masks.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     seed_ : int
-        Every call begins with it, so that the same rows get the same trust.
+        Every call starts from this seed, so the same rows get the same trust.
 
     Notes
     -----
-    Rows are what the network takes, such as pictures; nothing is learned. Only dropout layers are as in training, all
-    else (batch normalization above all) as in prediction, and the network is as before afterward. Trust in a class
-    is its mean probability over the passes.
+    Rows are inputs of the network, such as images; nothing is learned. Only the dropout layers run in training mode;
+    all others (such as batch normalization) run in evaluation mode, and the network's modes are restored afterward.
+    Trust in a class is its mean probability over the passes.
 
     References
     ----------
@@ -206,14 +207,14 @@ class MCDropout(_Averaged):
         check_integer(self.batch_size, "batch_size", owner, minimum=1)
         if not dropouts(self.module):
             raise InvalidParameterError(
-                f"The 'module' parameter of {owner} has no dropout layer, so that all passes would be alike.\n"
+                f"The 'module' parameter of {owner} does not have a dropout layer, so all passes would be equal.\n"
                 "Hint: only modules such as torch.nn.Dropout are found, not torch.nn.functional.dropout."
             )
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
 
     @contextmanager
     def _passes(self) -> Iterator[Sequence[Runner]]:
-        runner = Runner(self.module, self.device, None)
+        runner = Runner(self.module, self.device, None, type(self).__name__)
         with runner.evaluating(), torch.random.fork_rng():
             torch.manual_seed(self.seed_)
             for part in dropouts(self.module):
@@ -222,5 +223,5 @@ class MCDropout(_Averaged):
 
 
 def dropouts(module: torch.nn.Module) -> list[torch.nn.Module]:
-    """Layers that drop something in training."""
+    """Layers that drop values in training."""
     return [part for part in module.modules() if isinstance(part, DROPOUTS) and part.p > 0]

@@ -10,17 +10,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from neighboragg._core.checks import check_labels
 from neighboragg._core.types import Array, FloatArray
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.torch._batches import order_problem, row_count
 from neighboragg.torch._embed import Embedded, run_network
-from neighboragg.torch._network import refuse_shuffled, to_proba
+from neighboragg.torch._network import Trace, to_proba
 
-# Pictures of earlier layers are averaged over squares to this many numbers.
+# Images of earlier layers are averaged over squares to this many numbers.
 MAX_DIMENSIONS = 2048
 
 
 class TorchClassifier(ClassifierMixin, BaseEstimator):
     """A trained network as a classifier, whose vectors are its embeddings.
 
-    It is frozen: nothing here trains the network. Pass it to :class:`~neighboragg.TrustedClassifier` with training
+    The network is frozen: nothing here trains it. Pass it to :class:`~neighboragg.TrustedClassifier` with training
     and validation rows; each batch then goes through the network once, for probabilities and embeddings.
 
     Parameters
@@ -30,10 +31,11 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
     classes : sequence, default=None
         Class of each output of the network; numbers from 0 by default.
     layers : "auto", str or sequence of str, default="auto"
-        Layers whose output is taken, as in :func:`embed`. Each is a view of its own with neighbors of its own;
-        validation rows decide what it is worth. "auto": the input of the last linear layer ("penultimate"), and
-        where there are convolutions, the last one and the one halfway to it. All but the first are reduced to 100
-        dimensions.
+        Layers whose output is used, as in :func:`embed`. Each is a view with its own neighbors, weighted by
+        validation rows. "auto" is the input of the last linear layer ("penultimate") and, if the network has
+        convolutions, the output of the last one. All layers but the first are reduced to 100 dimensions. Every
+        layer costs about as much as all others: two find more errors than one, a third finds hardly more, and
+        ``layers="penultimate"`` is the cheapest.
     output, batch_size, device, autocast
         As for :func:`embed`.
 
@@ -48,8 +50,10 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Rows may be tensors, arrays, data sets, loaders that do not shuffle, or mappings of tensors such as tokenized
-    texts. Labels that come with a data set are not looked at.
+    Rows may be tensors, arrays, data sets, loaders, or mappings of tensors such as tokenized texts. The results are
+    in the order of the rows, so a loader must go through its data set in order: samplers other than
+    ``SequentialSampler`` are refused, as are streams whose first batches differ between two passes. Labels that come
+    with a data set are ignored.
 
     Examples
     --------
@@ -66,8 +70,10 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
     (50,)
     """
 
-    #: Says to estimators around it that it must not be fitted.
+    #: Tells estimators that wrap it not to fit it.
     is_frozen = True
+    #: The layers found in the first batch, so later calls run the network once.
+    _trace: Trace | None = None
 
     def __init__(
         self,
@@ -89,7 +95,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
         self.autocast = autocast
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Do nothing, as the network is trained already.
+        """Return the classifier unchanged, because the network is already trained.
 
         Parameters
         ----------
@@ -113,16 +119,26 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
         embedded : Embedded
             With probabilities in the order of `classes_`.
         """
-        refuse_shuffled(X, type(self).__name__)
+        owner = type(self).__name__
+        if (problem := order_problem(X)) is not None:
+            raise InvalidInputError(f"{owner} {problem}")
         found = run_network(
             self.module,
             X,
-            self._wanted(),
+            self._layer_names(),
             batch_size=self.batch_size,
             device=self.device,
             autocast=self.autocast,
             max_dimensions=MAX_DIMENSIONS,
+            owner=owner,
+            known=self._trace,
         )
+        self._trace = found.trace
+        if (expected := row_count(X)) not in (None, len(found.output)):
+            raise InvalidInputError(
+                f"{owner} got data with {expected} rows, but its batches have {len(found.output)}, so results cannot "
+                "be matched to rows.\nHint: a collate_fn must keep all rows."
+            )
         order = self._order(found.output.shape[1])
         return Embedded(
             found.views, found.output[:, order], to_proba(found.output, self.output)[:, order], None
@@ -172,16 +188,16 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):
         return True
 
     def __sklearn_clone__(self) -> Self:
-        """Itself, as there is nothing to fit anew."""
+        """The classifier itself, because there is nothing to fit."""
         return self
 
-    def _wanted(self) -> tuple[str, ...] | None:
+    def _layer_names(self) -> tuple[str, ...] | None:
         if isinstance(self.layers, str):
             return None if self.layers == "auto" else (self.layers,)
         return tuple(self.layers)
 
     def _order(self, n_outputs: int) -> Array:
-        """Sets the classes, and returns the output of each in their sorted order."""
+        """Set `classes_`, and return the output of each class in their sorted order."""
         owner = type(self).__name__
         given = np.arange(n_outputs) if self.classes is None else check_labels(self.classes, "classes", owner)
         if len(given) != n_outputs:

@@ -17,7 +17,7 @@ from neighboragg.methods import LogitMethod, spread_trust
 from neighboragg.metrics import average_precision_error
 
 BATCH_ROWS = 128
-# An input beyond this many standard deviations says no more than one there.
+# Inputs are clipped at this many standard deviations.
 LARGEST_INPUT = 10.0
 
 
@@ -33,17 +33,17 @@ class ConfidNet(LogitMethod):
     max_epochs : int, default=20
         Passes over the training rows.
     learning_rate : float, default=1e-4
-        Of Adam; the paper's. Ten times as much drives the output to where it has no gradient.
+        Learning rate of Adam, as in the paper. At ten times this rate the output saturates, where its gradient is zero.
     random_state : int, RandomState instance or None, default=0
-        Seeds the first weights and the batches.
+        Seed of the initial weights and of the batches.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     weights_, offsets_ : list of ndarray
-        Of each layer.
+        Weights and biases of each layer.
     center_, scale_ : ndarray of shape (n_dimensions,)
-        What embeddings are standardized by.
+        Mean and standard deviation of the training embeddings.
     epoch_ : int
         The epoch whose weights were kept.
 
@@ -53,14 +53,14 @@ class ConfidNet(LogitMethod):
 
     Notes
     -----
-    Vectors are logits followed by the embedding. As in the paper, the
-    head sees the embedding alone and learns, by mean squared error, the probability that the network gives to the
-    true class of its own *training* rows; of the epochs, that which finds errors among the validation rows with the
-    highest average precision is kept (that with the least squared error, where none or all are wrong). Embeddings are
-    standardized, and the network itself is not trained on, as the paper does in a second step. Trust in the most
-    probable class is what the head says; other classes share the rest in proportion to their probabilities.
+    Vectors are logits followed by the embedding. As in the paper, the head sees only the embedding and learns, by mean
+    squared error, the probability that the network gives to the true class of its own *training* rows. The epoch whose
+    scores find errors among the validation rows with the highest average precision is kept, or the one with the least
+    squared error if none or all of these rows are wrong. Embeddings are standardized. The paper also trains the network
+    itself in a second step, which is not done here. Trust in the most probable class is the output of the head; other
+    classes share the rest in proportion to their probabilities.
 
-    Without `X_val` a fifth of the rows is kept for the choice of the epoch.
+    Without `X_val`, the epoch is chosen on a fifth of the rows.
 
     References
     ----------
@@ -69,7 +69,7 @@ class ConfidNet(LogitMethod):
 
     Examples
     --------
-    A network that is sure and right for e > 0, and guesses for e < 0:
+    A network that is confident and right for e > 0, and guesses for e < 0:
 
     >>> import numpy as np
     >>> from neighboragg.torch import ConfidNet
@@ -109,12 +109,12 @@ class ConfidNet(LogitMethod):
         n_classes = data.n_classes
         if data.X.shape[1] == n_classes:
             raise InvalidInputError(
-                f"X passed to {owner} has {n_classes} columns, the logits, and no embedding.\n"
+                f"X passed to {owner} has {n_classes} columns, the logits, without an embedding.\n"
                 "Hint: pass np.hstack([logits, embeddings])."
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        said = softmax(data.X[:, :n_classes].astype(np.float64), axis=1)
-        targets = said[np.arange(len(said)), data.codes]
+        proba_train = softmax(data.X[:, :n_classes].astype(np.float64), axis=1)
+        targets = proba_train[np.arange(len(proba_train)), data.codes]
         train = val = np.arange(len(data.X))
         if data.shared and len(train) >= 5:
             val, train = np.split(np.random.default_rng(seed).permutation(len(train)), [len(train) // 5])
@@ -123,37 +123,37 @@ class ConfidNet(LogitMethod):
         # The spread of a constant column is rounding error.
         self.scale_ = np.where(spread > 1e-9 * np.abs(self.center_), spread, 1.0)
         if data.shared:
-            held = self._standardized(embeddings[val]), data.proba_val[val], data.codes_val[val]
+            validation = self._standardized(embeddings[val]), data.proba_val[val], data.codes_val[val]
         else:
             vectors = self._standardized(data.X_val[:, n_classes:].astype(np.float64))
-            held = vectors, data.proba_val, data.codes_val
-        inputs, proba, codes = held
-        wanted = proba[np.arange(len(proba)), codes]
+            validation = vectors, data.proba_val, data.codes_val
+        inputs, proba, codes = validation
+        true_class = proba[np.arange(len(proba)), codes]
         correct = proba.argmax(axis=1) == codes
         head = Head(embeddings.shape[1], self.n_hidden, self.n_layers, self.learning_rate, seed)
-        self._learn(head, self._standardized(embeddings[train]), targets[train], inputs, wanted, correct)
+        self._learn(head, self._standardized(embeddings[train]), targets[train], inputs, true_class, correct)
 
     def _learn(
         self,
         head: "Head",
         rows: FloatArray,
         targets: FloatArray,
-        held: FloatArray,
-        wanted: FloatArray,
+        inputs: FloatArray,
+        true_class: FloatArray,
         correct: BoolArray,
     ) -> None:
-        """Train for all epochs, and keep the weights of the best."""
+        """Train for all epochs, and keep the weights of the best one."""
         announce("Training ConfidNet")
         expect(self.max_epochs)
         best = -np.inf
         for epoch in range(self.max_epochs):
             head.train(rows, targets)
             weights, offsets = head.weights()
-            said = head_output(weights, offsets, held)
+            predicted = head_output(weights, offsets, inputs)
             if 0 < correct.sum() < len(correct):
-                quality = average_precision_error(correct, said)
+                quality = average_precision_error(correct, predicted)
             else:
-                quality = -float(((said - wanted) ** 2).mean())
+                quality = -float(((predicted - true_class) ** 2).mean())
             if quality > best:
                 best, self.epoch_, self.weights_, self.offsets_ = quality, epoch, weights, offsets
             step()
@@ -170,12 +170,12 @@ class ConfidNet(LogitMethod):
 
 
 class Head:
-    """The layers while they are trained, by a generator of their own."""
+    """The layers during training, with their own random generator."""
 
     def __init__(self, n_inputs: int, n_hidden: int, n_layers: int, learning_rate: float, seed: int) -> None:
         self._generator = torch.Generator().manual_seed(seed)
         widths = [n_inputs, *[n_hidden] * n_layers, 1]
-        # Weights from our own generator alone: that of the caller stays where it was.
+        # Weights come from this generator only: the caller's is not advanced.
         self._layers = [
             torch.nn.utils.skip_init(torch.nn.Linear, *shape) for shape in itertools.pairwise(widths)
         ]
@@ -187,19 +187,19 @@ class Head:
 
     def train(self, rows: FloatArray, targets: FloatArray) -> None:
         """One epoch."""
-        inputs, wanted = (torch.from_numpy(part.astype(np.float32)) for part in (rows, targets))
+        inputs, true_class = (torch.from_numpy(part.astype(np.float32)) for part in (rows, targets))
         with torch.enable_grad():
             for batch in torch.randperm(len(inputs), generator=self._generator).split(BATCH_ROWS):
                 values = inputs[batch]
                 for layer in self._layers[:-1]:
                     values = torch.relu(layer(values))
-                said = torch.sigmoid(self._layers[-1](values))[:, 0]
+                predicted = torch.sigmoid(self._layers[-1](values))[:, 0]
                 self._optimizer.zero_grad()
-                torch.nn.functional.mse_loss(said, wanted[batch]).backward()
+                torch.nn.functional.mse_loss(predicted, true_class[batch]).backward()
                 self._optimizer.step()
 
     def weights(self) -> tuple[list[FloatArray], list[FloatArray]]:
-        """Weights and offsets of each layer now."""
+        """Current weights and offsets of each layer."""
         return (
             [layer.weight.detach().numpy().T.astype(np.float64) for layer in self._layers],
             [layer.bias.detach().numpy().astype(np.float64) for layer in self._layers],
@@ -207,7 +207,7 @@ class Head:
 
 
 def head_output(weights: list[FloatArray], offsets: list[FloatArray], inputs: FloatArray) -> FloatArray:
-    """σ of the last layer, after all others with relu."""
+    """Sigmoid of the last layer, after the others with relu."""
     values = inputs
     for weight, offset in zip(weights[:-1], offsets[:-1], strict=True):
         values = np.maximum(values @ weight + offset, 0.0)

@@ -1,7 +1,6 @@
-"""Embeddings and probabilities of a network for rows of any kind."""
+"""Embeddings and probabilities of a network for rows in any form."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -15,15 +14,15 @@ from neighboragg._core.progress import Listener as Progress
 from neighboragg._core.progress import announce, expect, step, telling
 from neighboragg._core.types import Array, FloatArray, IntArray
 from neighboragg.exceptions import InvalidInputError
+from neighboragg.torch._batches import batches, label_array, order_problem, row_count
 from neighboragg.torch._network import (
     PENULTIMATE,
-    Batch,
-    Listener,
-    batches,
+    Recorder,
+    Runner,
+    Trace,
     check_layers,
     check_targets,
-    logits_of,
-    row_count,
+    refuse_random,
     to_proba,
     trace,
 )
@@ -40,14 +39,14 @@ class GrowingRows:
         self._parts.append(rows)
 
     def finish(self) -> Array:
-        """All rows as one array; the parts are let go."""
+        """All rows as one array, after which the parts are released."""
         rows = np.concatenate(self._parts) if self._parts else np.empty((0, 0))
         self._parts = []
         return rows
 
 
 class GrowingFile:
-    """Rows in a .npy file, of which only one batch is in memory at a time."""
+    """Rows in a .npy file, with only one batch in memory at a time."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._partial = path, path.with_name(f".{path.name}.partial")
@@ -81,13 +80,13 @@ class GrowingFile:
         return np.load(self._path, mmap_mode="r")
 
     def discard(self) -> None:
-        """Leave nothing half-written."""
+        """Remove a file that is not complete."""
         if self._file is not None:
             self._file.close()
         self._partial.unlink(missing_ok=True)
 
     def _write_header(self) -> None:
-        # NumPy leaves room in the header for more rows, so that it keeps its length.
+        # NumPy leaves room in the header for more rows, so its length does not change.
         header: dict[str, Any] = {
             "descr": "<f4",
             "fortran_order": False,
@@ -98,7 +97,7 @@ class GrowingFile:
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """What a network makes of rows."""
+    """The output of a network and of its layers for some rows."""
 
     views: dict[str, FloatArray]
     output: FloatArray
@@ -110,7 +109,7 @@ class Embedded:
 
     @property
     def embeddings(self) -> FloatArray:
-        """Vectors of the first layer that was asked for."""
+        """Vectors of the first requested layer."""
         return next(iter(self.views.values()))
 
     @property
@@ -138,23 +137,25 @@ def embed(
     folder: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Embedded:
-    """Run a network once over data, and return what its layers and its output say.
+    """Run a network once over data, and return its output and the vectors of its layers.
 
     Parameters
     ----------
     module : torch.nn.Module
-        A trained classifier. It is put into evaluation mode meanwhile; its mode, gradients and hooks are as before
-        afterward.
+        A trained classifier. It runs in evaluation mode; its mode, gradients and hooks are restored afterward.
     data : DataLoader, Dataset, tensor, array or mapping of tensors
-        Batches may be inputs; tuples of inputs that end with the labels; or mappings (as Hugging Face loaders give)
-        in which ``labels`` or ``label`` are the labels and the rest is passed by name.
+        A batch may be an input, a tuple of inputs, or a mapping (as in Hugging Face loaders) whose entries are passed
+        by name, except the labels in ``labels`` or ``label``. The last part of a tuple is taken for the labels if it
+        is one whole number or string per row, and for an input if it has two or more dimensions and the shape of
+        another input, such as a mask; anything else is refused. Rows without labels must come in a certain order, as
+        for :class:`TorchClassifier`; a shuffling loader is accepted only if its labels come with it.
     layer : str or sequence of str, default=None
-        Whose output to take, by the names of ``module.named_modules()``. None or "penultimate" is the input of the
-        last linear layer, found by tracing one batch. Sequences of tokens are averaged (by ``attention_mask`` if
-        there is one), pictures are laid out flat.
+        Layers whose output to return, by the names of ``module.named_modules()``. None or "penultimate" is the input
+        of the last linear layer, found by tracing one batch. Sequences of tokens are averaged (by ``attention_mask``
+        if there is one), and images are flattened.
     output : {"logits", "probabilities", "log_probabilities"}, default="logits"
-        What the network gives: a tensor (n, n_classes), a tuple that begins with it, or an object or mapping with
-        ``logits``.
+        Meaning of the network's output, which is a tensor (n, n_classes), a tuple that begins with it, or an object
+        or mapping with ``logits``. Outputs that contradict it are refused.
     batch_size : int, default=256
         Rows in a forward pass, unless `data` is a loader.
     device : str or torch.device, default=None
@@ -162,9 +163,9 @@ def embed(
     autocast : torch.dtype, default=None
         Run in this precision by ``torch.autocast``, such as ``torch.bfloat16``.
     max_dimensions : int, default=None
-        Average the pictures of a layer over squares until they have no more numbers than this.
+        Average the images of a layer over squares until they have at most this many values.
     folder : path-like, default=None
-        Write vectors to ``<layer>.npy`` files there, batch by batch, and map them; needed when they do not fit
+        Write vectors to ``<layer>.npy`` files there, batch by batch, and map them, for vectors that do not fit
         into memory.
     progress : callable, default=None
         Called as ``progress(stage, done, total)`` after each batch.
@@ -181,6 +182,8 @@ def embed(
     >>> embed(net, torch.randn(10, 4))
     <Embedded 10 rows, 3 classes, without labels; penultimate: 8 dimensions>
     """
+    # What can be read only once comes in the order in which the caller made it.
+    problem = None if isinstance(data, Iterator) else order_problem(data)
     layers = (PENULTIMATE,) if layer is None else (layer,) if isinstance(layer, str) else tuple(layer)
     with telling(progress):
         found = run_network(
@@ -191,7 +194,9 @@ def embed(
             device=device,
             autocast=autocast,
             max_dimensions=max_dimensions,
+            owner="embed",
             folder=folder,
+            problem=problem,
         )
     return Embedded(
         views=found.views,
@@ -202,11 +207,12 @@ def embed(
 
 
 class Run(NamedTuple):
-    """What one pass gave, as it came."""
+    """The results of one pass over the data, as the network gave them."""
 
     views: dict[str, FloatArray]
     output: FloatArray
     labels: Array | None
+    trace: Trace
 
 
 def run_network(
@@ -218,85 +224,72 @@ def run_network(
     device: Any,
     autocast: torch.dtype | None,
     max_dimensions: int | None,
+    owner: str,
     folder: str | PathLike[str] | None = None,
+    known: Trace | None = None,
+    problem: str | None = None,
 ) -> Run:
-    """Go through the data once; None stands for the usual layers."""
+    """Go through the data once.
+
+    `layers` None stands for the usual layers; `known` is the trace of an earlier run. Rows whose order has a `problem`
+    are refused unless their labels come with them.
+    """
+    runner = Runner(module, device, autocast, owner)
     check_layers(module, layers or ())
-    runner = Runner(module, device, autocast)
-    size = check_integer(batch_size, "batch_size", "embed", minimum=1)
+    size = check_integer(batch_size, "batch_size", owner, minimum=1)
+    seen = known if known is not None and known.is_of(module) else None
     columns: dict[str, GrowingRows | GrowingFile] = {}
     outputs, labels = GrowingRows(), GrowingRows()
-    n_labels = 0
+    n_rows = n_labels = 0
     try:
         with runner.evaluating():
             announce("Running the network")
             expect(row_count(data) or 0)
-            listener: Listener | None = None
+            recorder: Recorder | None = None
+            traced: torch.Tensor | None = None
             for batch in batches(data, size):
-                if listener is None:
-                    seen = trace(module, lambda batch=batch: runner.run(batch))
+                if problem is not None and batch.labels is None:
+                    raise InvalidInputError(f"{owner} {problem}")
+                if recorder is None:
+                    if seen is None:
+                        seen, traced = trace(module, runner, batch)
                     wanted = tuple(layers) if layers else seen.usual_layers()
                     columns = {name: _column(name, folder) for name in wanted}
-                    listener = Listener(module, wanted, seen.head, max_dimensions)
-                with listener.listening():
+                    recorder = Recorder(module, wanted, seen.head, max_dimensions)
+                with recorder.recording():
                     given = runner.run(batch)
+                if traced is not None:
+                    refuse_random(traced, given)
+                    traced = None
                 mask = batch.keywords.get("attention_mask")
-                vectors = listener.vectors(
+                vectors = recorder.vectors(
                     len(batch), mask.to(given.device) if isinstance(mask, torch.Tensor) else None
                 )
                 for name, rows in vectors.items():
                     columns[name].append(rows.cpu().numpy())
                 outputs.append(given.cpu().numpy())
+                n_rows += len(batch)
                 if batch.labels is not None:
-                    labels.append(np.asarray(torch.as_tensor(batch.labels).cpu()))
-                    n_labels += 1
+                    found = label_array(batch.labels)
+                    labels.append(found)
+                    n_labels += len(found) if found.ndim else 1
                 step(len(batch))
-        if listener is None:
-            raise InvalidInputError("The data passed to embed has no rows.\nHint: pass at least one batch.")
+        if seen is None or not n_rows:
+            raise InvalidInputError(
+                f"The data passed to {owner} has no rows.\nHint: pass at least one batch."
+            )
+        if n_labels not in (0, n_rows):
+            raise InvalidInputError(
+                f"The data passed to {owner} has {n_rows} rows, but labels for {n_labels} of them.\n"
+                "Hint: every batch needs labels for all of its rows, or none does."
+            )
         views = {name: column.finish() for name, column in columns.items()}
-        return Run(views, outputs.finish(), labels.finish() if n_labels else None)
+        return Run(views, outputs.finish(), labels.finish() if n_labels else None, seen)
     except BaseException:
         for column in columns.values():
             if isinstance(column, GrowingFile):
                 column.discard()
         raise
-
-
-class Runner:
-    """Forward passes of a module in evaluation mode, without gradients."""
-
-    def __init__(self, module: torch.nn.Module, device: Any, autocast: torch.dtype | None) -> None:
-        self._module, self._autocast = module, autocast
-        first = next((p for p in module.parameters() if p.is_floating_point()), None)
-        self._device = torch.device(device) if device is not None else _device_of(first)
-        self._dtype = None if first is None or autocast is not None else first.dtype
-
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Evaluation mode within the block; each part of the module has its own mode again afterward."""
-        modes = {part: part.training for part in self._module.modules()}
-        self._module.eval()
-        try:
-            with torch.inference_mode():
-                yield
-        finally:
-            for part, mode in modes.items():
-                part.training = mode
-
-    def run(self, batch: Batch) -> torch.Tensor:
-        """What the module gives for a batch."""
-        moved = batch.to(self._device, self._dtype)
-        cast = (
-            nullcontext()
-            if self._autocast is None
-            else torch.autocast(self._device.type, dtype=self._autocast)
-        )
-        with cast:
-            return logits_of(self._module(*moved.arguments, **moved.keywords), len(batch))
-
-
-def _device_of(parameter: Any) -> torch.device:
-    return torch.device("cpu") if parameter is None else parameter.device
 
 
 def _column(name: str, folder: str | PathLike[str] | None) -> GrowingRows | GrowingFile:

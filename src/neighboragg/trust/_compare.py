@@ -17,6 +17,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from neighboragg._core.checks import check_choice, check_integer, check_labels, check_rows, check_same_length
+from neighboragg._core.estimators import EMBEDDED, refuse_network
 from neighboragg._core.inputs import as_plain, expand_vectors
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._data.labels import check_class_labels
@@ -241,6 +242,12 @@ def compare(
     >>> found.to_frame().groupby("method")["auroc"].mean().round(2).to_dict()
     {'Confidence': 0.95, 'Pool': 0.99}
     """
+    for name, value in (
+        ("data", data),
+        *(("bases", base) for base in bases),
+        *(("methods", m) for m in methods),
+    ):
+        refuse_network(value, name, OWNER, EMBEDDED)
     bases = [check_choice(base, "bases", OWNER, choices=BASES) for base in bases]
     methods = [check_choice(method, "methods", OWNER, choices=METHODS) for method in methods]
     seeds = range(check_integer(n_splits, "n_splits", OWNER, minimum=1))
