@@ -198,7 +198,7 @@ def average_precision_error(correct: ArrayLike, trust: ArrayLike) -> float:
 
 
 def fpr_at_tpr(correct: ArrayLike, trust: ArrayLike, *, tpr: float = 0.95) -> float:
-    """False positive rate at a true positive rate: share of the errors accepted with a share `tpr` of correct rows.
+    """Share of wrong predictions accepted by a threshold that accepts at least a share `tpr` of the correct ones.
 
     Parameters
     ----------
