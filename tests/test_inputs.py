@@ -1,4 +1,4 @@
-"""Whatever users hold is taken as the array it stands for, or refused with one clear error."""
+"""Every supported kind of input is converted to an array, and others are refused with a clear error."""
 
 import numpy as np
 import pandas as pd

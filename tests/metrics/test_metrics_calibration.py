@@ -62,7 +62,7 @@ def test_a_tie_that_overfills_a_quantile_bin_is_not_split():
 
 
 @given(ROWS, st.randoms(use_true_random=False), st.sampled_from(["uniform", "quantile"]))
-def test_order_of_rows_changes_no_bit(rows, random, strategy):
+def test_order_of_rows_does_not_change_a_bit(rows, random, strategy):
     correct, trust = split(rows)
     shuffled = list(range(len(rows)))
     random.shuffle(shuffled)

@@ -137,7 +137,7 @@ def test_summary_has_every_metric_under_a_stable_key():
         assert summary[key] == pytest.approx(function(correct, trust), abs=1e-15), key
 
 
-def test_summary_of_a_score_that_is_no_probability():
+def test_summary_of_a_score_that_is_not_a_probability():
     for trust in ([0.5, 1.5, 0.2], [0.5, 0.5, -3.0]):
         summary = trust_metrics([True, True, False], trust)
         assert [key for key, value in summary.items() if math.isnan(value)] == ["ece", "brier"]
@@ -145,7 +145,7 @@ def test_summary_of_a_score_that_is_no_probability():
 
 
 @pytest.mark.parametrize(("value", "word"), [(True, "correct"), (False, "wrong")])
-def test_summary_warns_once_about_what_is_undefined(value, word):
+def test_summary_warns_once_about_undefined_metrics(value, word):
     with pytest.warns(TrustWarning) as caught:
         summary = trust_metrics([value] * 5, [0.5] * 5)
     assert [str(warning.message) for warning in caught] == [

@@ -64,7 +64,7 @@ def test_fpr_does_not_interpolate_within_ties():
 
 
 @given(TIED_ROWS, st.randoms(use_true_random=False))
-def test_order_of_rows_changes_no_bit(rows, random):
+def test_order_of_rows_does_not_change_a_bit(rows, random):
     correct, trust = split(rows)
     shuffled = list(range(len(rows)))
     random.shuffle(shuffled)

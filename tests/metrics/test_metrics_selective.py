@@ -108,7 +108,7 @@ def test_a_constant_trust_gets_the_error_rate(rows):
 
 
 @given(TIED_ROWS, st.randoms(use_true_random=False))
-def test_order_of_rows_and_scale_of_trust_change_no_bit(rows, random):
+def test_order_of_rows_and_scale_of_trust_do_not_change_a_bit(rows, random):
     correct, trust = split(rows)
     shuffled = list(range(len(rows)))
     random.shuffle(shuffled)
@@ -122,7 +122,7 @@ def test_areas_are_defined_with_one_kind_of_row(value, areas):
 
 
 @given(TIED_ROWS)
-def test_the_curve_counts_what_each_threshold_keeps(rows):
+def test_the_curve_counts_rows_accepted_by_each_threshold(rows):
     correct, trust = split(rows)
     curve = risk_coverage_curve(correct, trust)
     assert curve.threshold.tolist() == sorted(set(trust.tolist()), reverse=True)

@@ -1,4 +1,4 @@
-"""Did trust help here: the numbers, the words and the picture."""
+"""The trust report: its numbers, text and plot."""
 
 import json
 
@@ -59,7 +59,7 @@ def test_it_becomes_json(report):
     assert json.loads(json.dumps(report.to_dict(), allow_nan=False)) == report.to_dict()
 
 
-def test_it_prints_what_matters(report):
+def test_text_of_the_report(report):
     found = report.to_dict()
     lines = str(report).splitlines()
     accuracy = found["accuracy"]
@@ -83,7 +83,7 @@ def test_it_prints_what_matters(report):
     assert "<td>AUROC</td>" in html
 
 
-def test_the_picture_shows_both_scores(report):
+def test_the_plot_shows_both_scores(report):
     figure = report.plot()
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["Errors among accepted predictions", "Share of correct predictions by score"]
@@ -115,7 +115,7 @@ def test_verdicts():
     )
 
 
-def test_a_score_that_is_no_probability_has_no_calibration():
+def test_calibration_is_omitted_for_scores_that_are_not_probabilities():
     rng = np.random.default_rng(0)
     correct, trust, confidence = rng.random(200) < 0.7, -rng.random(200), rng.random(200)
     summary = summarize_trust(correct, trust, confidence, n_resamples=20)
@@ -126,14 +126,14 @@ def test_a_score_that_is_no_probability_has_no_calibration():
     plt.close(report.plot())
 
 
-def test_confidence_beside_itself_makes_no_difference(digits):
+def test_confidence_does_not_differ_from_itself(digits):
     X, y, X_new, y_new = digits
     model = TrustedClassifier(GaussianNB(), MaxConfidence(), random_state=0).fit(X, y)
     difference = model.report(X_new, y_new, n_resamples=20).to_dict()["auroc"]["difference"]
     assert difference == {"estimate": 0.0, "low": 0.0, "high": 0.0}
 
 
-def test_wrong_labels_are_told(model, digits):
+def test_unusable_labels_are_refused(model, digits):
     _, _, X, y = digits
     with pytest.raises(InvalidInputError) as error:
         model.report(X, y[:-1])

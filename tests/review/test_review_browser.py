@@ -480,7 +480,7 @@ def test_back_and_forward(visit, serve_here, review_set):
 
 
 @pytest.mark.full
-def test_a_server_that_does_not_answer_is_said_aloud(visit, run_server, review_set):
+def test_a_server_that_does_not_answer_is_reported(visit, run_server, review_set):
     with run_server(review_set) as server:
         me = visit(server.address)
         me.see(0)
@@ -494,7 +494,7 @@ def test_a_server_that_does_not_answer_is_said_aloud(visit, run_server, review_s
         assert len(export_labels(server.store, review_set)) == 1
 
 
-def test_a_picture_is_shown_and_nothing_is_fetched_elsewhere(
+def test_an_image_is_shown_without_requests_to_other_hosts(
     visit, serve_here, make_item, make_review_set, tmp_path
 ):
     from PIL import Image
@@ -523,9 +523,7 @@ AWKWARD_NAMES = [
 
 
 @pytest.mark.full
-def test_pictures_with_awkward_names_are_shown_with_their_neighbors_and_decided(
-    visit, serve_here, make_item, make_review_set, tmp_path
-):
+def test_images_with_awkward_names_can_be_reviewed(visit, serve_here, make_item, make_review_set, tmp_path):
     from PIL import Image
 
     for width, name in enumerate(AWKWARD_NAMES, start=5):

@@ -1,4 +1,4 @@
-"""Where the page listens, what it prints, and what it needs."""
+"""The address that the page listens on, its printed output, and its requirements."""
 
 import re
 import socket
@@ -197,7 +197,7 @@ def test_a_missing_package_names_the_extra(source, review_set, tmp_path, monkeyp
     )
 
 
-def test_pictures_that_are_all_elsewhere_are_said_to_be(started, tmp_path, make_item, make_review_set):
+def test_a_wrong_image_folder_is_reported(started, tmp_path, make_item, make_review_set):
     items = tuple(make_item(row, content={"image": f"cat/{row}.png"}) for row in range(2))
     save_review_set(tmp_path / "set.json", make_review_set(items=items, n_flagged=2))
     with pytest.raises(InvalidInputError) as caught:

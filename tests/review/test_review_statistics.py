@@ -78,8 +78,8 @@ def test_a_completed_sample_gives_the_exact_interval():
     assert statistics.errors_estimate == pytest.approx(22)
 
 
-def test_score_order_alone_is_no_estimate():
-    """Twenty wrong labels at the top bound the share from below, and say nothing of the rest."""
+def test_decisions_in_score_order_alone_do_not_give_an_estimate():
+    """Twenty wrong labels at the top bound the share from below, but do not inform about the rest."""
     review_set = plan(sample_size=1)
     top = review_set.flagged[:20]
     unsampled = [entry for entry in top if entry not in review_set.sample]

@@ -81,7 +81,7 @@ def test_the_same_decision_sent_twice_is_entered_once(store):
         keep(store, 3, reviewer="Bob", based_on=0)
 
 
-def test_undo_brings_back_what_was_before(store):
+def test_undo_restores_the_previous_decision(store):
     first = keep(store, 3, "Ada")
     second = store.record(3, action="relabel", label="dog", reviewer="Bob", based_on=first.id)
     undone = store.undo(second.id, reviewer="Bob")
@@ -210,7 +210,7 @@ def test_a_store_is_kept_and_belongs_to_one_review_set(tmp_path, store, review_s
     )
 
 
-def test_files_that_are_no_store(tmp_path, review_set):
+def test_files_that_are_not_a_store(tmp_path, review_set):
     path = tmp_path / "other"
     with pytest.raises(FileFormatError) as caught:
         DecisionStore(path, review_set, create=False)

@@ -1,4 +1,4 @@
-"""What class-wise search refuses, word for word."""
+"""Whole messages of the errors of class-wise search."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The compiled search: equal bits in every variant and by NumPy, and what happens where it cannot be used."""
+"""The compiled search: equal bits in every variant and NumPy, and the fallback if it is not available."""
 
 import copy
 import re
@@ -364,7 +364,7 @@ class TestChoice:
         assert kernel.name == "numpy"
         assert "was compiled from another source; run `make kernel`" in kernel.reason
 
-    def test_a_large_search_without_the_kernel_is_said_once(self, monkeypatch, tmp_path):
+    def test_a_large_search_without_the_kernel_warns_once(self, monkeypatch, tmp_path):
         monkeypatch.setattr(_library, "FOLDER", tmp_path)
         monkeypatch.setattr(_choice, "MANY_PRODUCTS", 100)
         index = ClasswiseNeighbors(1).fit(np.arange(20.0)[:, None], [0] * 20)
@@ -374,7 +374,7 @@ class TestChoice:
         assert caught[0].filename == __file__
         index.kneighbors(np.ones((6, 1)))
 
-    def test_who_asks_for_numpy_is_not_warned(self, monkeypatch):
+    def test_selecting_numpy_does_not_warn(self, monkeypatch):
         monkeypatch.setattr(_choice, "MANY_PRODUCTS", 0)
         monkeypatch.setenv(_choice.VARIABLE, "numpy")
         with warnings.catch_warnings():
