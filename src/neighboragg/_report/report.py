@@ -165,11 +165,7 @@ class TrustReport:
     def __repr__(self) -> str:
         lines = [self._headline(), self.verdict, "", text_table(self._table())]
         if self._reliability():
-            lines += [
-                "",
-                BINS_TITLE,
-                text_table(self._reliability()),
-            ]
+            lines += ["", BINS_TITLE, text_table(self._reliability())]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
