@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._record import save
-from neighboragg._review.app import create_app
+from neighboragg._review.routes import create_app
 from neighboragg._review.store import DecisionStore
 from neighboragg.labels._review_set import Neighbor, ReviewItem, ReviewSet
 

@@ -1,4 +1,4 @@
-"""Whatever users hold is taken as the array it stands for, or refused with one clear error."""
+"""Every supported kind of input is converted to an array, and others are refused with a clear error."""
 
 import numpy as np
 import pandas as pd
@@ -153,8 +153,8 @@ def test_a_data_set_is_a_frame(owner, frame):
 def test_data_sets_that_cannot_be_meant(owner):
     both = Dataset({"text": ["a"] * 100, "label": Y})
     assert message_of(CALLS[owner], X, both) == (
-        f"y passed to {owner} is a Dataset with the columns 'text', 'label', but one value per row is needed.\n"
-        "Hint: pass one column of it, e.g. y['label']."
+        f"y passed to {owner} must have one value per row. Got a Dataset with the columns 'text', 'label'.\n"
+        "Hint: pass one column, e.g. y['label']."
     )
     parts = message_of(CALLS[owner], {"train": both, "test": both}, Y)
     if owner == "NeighborAgg":  # to which a mapping is several views of a row
@@ -162,11 +162,11 @@ def test_data_sets_that_cannot_be_meant(owner):
     else:
         assert parts == (
             f"X passed to {owner} is a dict with the keys 'train', 'test'.\n"
-            "Hint: pass one of its values, or pandas.DataFrame(X) if each holds a column."
+            "Hint: pass one of its values, or pandas.DataFrame(X) if each value is a column."
         )
     assert message_of(CALLS[owner], StreamedDataset(), Y) == (
-        f"X passed to {owner} is a StreamedDataset, whose rows cannot be read more than once.\n"
-        "Hint: load the data set without streaming, or collect what you need into arrays."
+        f"X passed to {owner} is a StreamedDataset, whose rows can only be read once.\n"
+        "Hint: load the data set without streaming, or copy the rows into arrays."
     )
 
 
@@ -174,7 +174,7 @@ def test_data_sets_that_cannot_be_meant(owner):
 def test_labels_among_the_columns_are_refused(owner, frame):
     whole = Dataset(frame.assign(label=Y))
     assert message_of(CALLS[owner], whole, whole["label"]) == (
-        f"Column 'label' of X passed to {owner} is equal to y in every row.\nHint: leave the labels out of X."
+        f"Column 'label' of X passed to {owner} is equal to y in every row.\nHint: drop the labels from X."
     )
 
 
@@ -208,17 +208,18 @@ def test_vectors_of_several_lengths_are_refused(owner):
     ragged = X.tolist()
     ragged[7] = ragged[7][:3]
     assert message_of(CALLS[owner], pd.DataFrame({"rest": ragged}), Y) == (
-        f"Column 'rest' of X passed to {owner} holds vectors of 4 numbers, but a vector of shape (3,) in row 7.\n"
+        f"Column 'rest' of X passed to {owner} must contain vectors of 4 numbers. "
+        "Got a vector of shape (3,) in row 7.\n"
         "Hint: every row needs a vector of the same length; drop the other rows."
     )
     ragged[7] = None
     assert message_of(CALLS[owner], pd.DataFrame({"rest": ragged}), Y) == (
-        f"Column 'rest' of X passed to {owner} holds vectors of 4 numbers, but nothing in row 7.\n"
+        f"Column 'rest' of X passed to {owner} must contain vectors of 4 numbers. Got nothing in row 7.\n"
         "Hint: every row needs a vector of the same length; drop the other rows."
     )
     assert message_of(CALLS[owner], pd.DataFrame({"words": [["a", "b"]] * 100}), Y) == (
-        f"Column 'words' of X passed to {owner} holds lists of str_ in row 0, not vectors of numbers.\n"
-        "Hint: turn it into numbers first, or leave the column out."
+        f"Column 'words' of X passed to {owner} must contain vectors of numbers. Got a list of str_ in row 0.\n"
+        "Hint: convert it to numbers first, or drop the column."
     )
 
 
@@ -291,8 +292,8 @@ def test_what_a_classifier_refuses_is_named(frame):
     assert message_of(trusted, table, Y) == (
         "X passed to TrustedClassifier contains Timestamp('2024-01-01 00:00:00+0000', tz='UTC'), which is not a "
         "number, in row 0 of column 'when' (float() argument must be a string or a real number, not 'Timestamp').\n"
-        "Hint: LogisticRegression needs numbers; put it into a Pipeline after a ColumnTransformer that makes them, or "
-        "drop the column."
+        "Hint: LogisticRegression needs numbers; put it in a Pipeline after a ColumnTransformer that encodes the "
+        "column, or drop the column."
     )
     assert message_of(lambda: find_mislabeled(table, Y, estimator=LogisticRegression())).startswith(
         "X passed to MislabelDetector contains Timestamp("
@@ -312,7 +313,7 @@ def test_what_distances_refuse_is_named(frame):
         assert message_of(pooled, rows, Y) == (
             f"X passed to NeighborAgg contains <NA>, which is not a number, in row 3 of column {column} "
             "(float() argument must be a string or a real number, not 'NAType').\nHint: distances need numbers; "
-            "neighboragg.features.TabularFeatures().fit_transform(X) makes them of any table."
+            "convert any table with neighboragg.features.TabularFeatures().fit_transform(X)."
         )
 
 
@@ -337,5 +338,5 @@ def test_metrics_refuse_gaps(name, dtype):
     values[name][2] = pd.NA
     assert message_of(lambda: auroc(**values)) == (
         f"{name} passed to auroc is missing in 1 of 100 rows, first in row 2.\n"
-        "Hint: drop these rows from correct and trust alike."
+        "Hint: drop these rows from both correct and trust."
     )

@@ -1,4 +1,4 @@
-"""The public surface: names, extras, and what a bare import brings along."""
+"""The public surface: names, extras, and the modules that a bare import loads."""
 
 import importlib
 import inspect

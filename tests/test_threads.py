@@ -1,4 +1,4 @@
-"""Matrix products are held to one thread, from whichever thread one asks, and released afterward."""
+"""Matrix products are limited to one thread in any calling thread, and released afterward."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

@@ -1,4 +1,4 @@
-"""Rows and probabilities are checked the same whether they come as plain arrays or as anything else."""
+"""Rows and probabilities get the same checks as plain arrays and as other types."""
 
 import numpy as np
 import pytest

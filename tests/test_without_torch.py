@@ -1,4 +1,4 @@
-"""Where PyTorch is not installed: the core works, and what needs it says how to get it."""
+"""Without PyTorch, the core works, and everything else tells how to install it."""
 
 import subprocess
 import sys

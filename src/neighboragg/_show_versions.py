@@ -1,4 +1,4 @@
-"""What a report of a defect should hold: versions, the machine, and which search is in use."""
+"""Information for bug reports: versions, the machine, and the search in use."""
 
 import os
 import platform
@@ -16,11 +16,11 @@ PACKAGES = (
 
 
 def show_versions() -> None:
-    """Print the versions of neighboragg and what it builds on, the machine, and which search is in use and why.
+    """Print the versions of neighboragg and its dependencies, the machine, and the search in use.
 
-    The search is compiled for AVX-512, AVX2 or any processor (``avx512``, ``avx2``, ``baseline``), or is NumPy's
-    (``numpy``) where there was no compiler when neighboragg was installed. Results are the same. The environment
-    variable ``NEIGHBORAGG_KERNEL`` chooses one of these names.
+    The search is compiled for AVX-512, AVX2 or any processor (``avx512``, ``avx2``, ``baseline``). If no compiler was
+    available when neighboragg was installed, it falls back to NumPy (``numpy``). Results are the same. Set the
+    environment variable ``NEIGHBORAGG_KERNEL`` to one of these names to choose a search.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Who may see the page and who may change something: host names, tokens, cookies, headers, forms."""
+"""Access control for local web pages: host names, tokens, cookies, security headers and forms."""
 
 import hashlib
 import hmac
@@ -27,7 +27,7 @@ _HEADERS = {
 
 
 class RefusedError(Exception):
-    """A request that is not answered as asked, with the status and the text of the page that says so."""
+    """A refused request, with the status and the text of the error page."""
 
     def __init__(self, status: int, title: str, text: str) -> None:
         super().__init__(text)
@@ -37,7 +37,7 @@ class RefusedError(Exception):
 
 
 class Guard:
-    """Middleware before all routes: checks the host and the token, and sets the security headers."""
+    """Middleware that checks the host name and the token, and sets security headers."""
 
     def __init__(
         self,
@@ -74,16 +74,16 @@ class Guard:
         await answer(scope, receive, send_guarded)
 
     def _check(self, request: Request) -> Response | None:
-        """Return what to answer instead of the page, None to go on; the session is left in the state."""
+        """Return a response to send instead of the page, or None; store the session in the request state."""
         header = request.headers.get("host", "")
         if _host_name(header) not in self._hosts:
             raise RefusedError(
                 400,
                 "Unknown host name",
-                f"This page does not answer to the name {header!r}. Open the address that was printed when the page "
-                "was started, or start it with this name allowed (--allow-host).",
+                f"This page does not accept the host name {header!r}. Open the address that was printed when the page "
+                "was started, or allow this name with --allow-host.",
             )
-        # The path of the connection: what Starlette calls the URL was built from the Host header in old versions.
+        # Use the path of the connection: old versions of Starlette build request.url from the Host header.
         path = str(request.scope["path"])
         if path.startswith("/static/"):
             return None
@@ -94,47 +94,47 @@ class Guard:
             raise RefusedError(
                 403,
                 "This page is locked",
-                "Open the full address that was printed when the page was started; it contains the key.",
+                "Open the complete address that was printed when the page was started; it contains the key.",
             )
         request.state.session = session
         return None
 
     def _session(self, request: Request) -> str | None:
-        """Return the session in the cookie, if its token is right."""
+        """Return the session from the cookie if its token is correct."""
         token, _, session = request.cookies.get(self._cookie, "").partition(".")
         return session if session and _same(token, self._token) else None
 
     def _enter(self, request: Request, session: str | None) -> Response:
-        """Exchange the token in the address for a cookie, and lead on to the address without it."""
+        """Exchange the token in the address for a cookie, and redirect to the address without the token."""
         if not _same(request.query_params["token"], self._token):
             raise RefusedError(
                 403,
                 "Wrong key",
-                "The key in this address is not that of the running page. It changes when the page is started "
-                "again; open the address that was printed last.",
+                "The key in this address is not valid for the running page. It changes each time the page is started; "
+                "open the address that was printed last.",
             )
-        # A session survives a restart of the server under another token, and with it the reviewer's name.
+        # A session, and with it the reviewer's name, survives a restart of the server with another token.
         former = request.cookies.get(self._cookie, "").partition(".")[2]
         session = session or (former if former.isalnum() else "") or secrets.token_hex(16)
         rest = [pair for pair in request.query_params.multi_items() if pair[0] != "token"]
-        # One slash only: two would begin the name of another host.
+        # Only one leading slash: two would start the name of another host.
         target = (
             "/" + quote(str(request.scope["path"]).lstrip("/\\")) + (f"?{urlencode(rest)}" if rest else "")
         )
         response = RedirectResponse(target, status_code=303)
-        # Lax, not Strict: the page is opened from a file, after which a browser would hold a strict cookie back.
-        # What changes anything is posted, with a token of its own.
+        # Lax, not Strict: the page is opened from a file, and a browser would not send a strict cookie then.
+        # All changes are POST requests with a token of their own.
         response.set_cookie(self._cookie, f"{self._token}.{session}", httponly=True, samesite="lax")
         return response
 
 
 def csrf_token(token: str, session: str) -> str:
-    """Return what a form must carry to be accepted from this session."""
+    """Return the token that a form of this session must contain."""
     return hmac.new(token.encode(), f"form:{session}".encode(), hashlib.sha256).hexdigest()
 
 
 async def read_form(request: Request, *, token: str) -> dict[str, str]:
-    """Return the fields of a form, if it was sent by one of our own pages."""
+    """Return the fields of a form that one of our own pages sent."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise RefusedError(415, "Not saved", "Only the forms of this page are accepted.")
@@ -152,17 +152,17 @@ async def read_form(request: Request, *, token: str) -> dict[str, str]:
         raise RefusedError(
             403,
             "Not saved",
-            "This form did not come from this page, or comes from an earlier run of the server. Reload the page.",
+            "This form came from another page or from an earlier run of the server. Reload the page.",
         )
     return fields
 
 
 def _host_name(header: str) -> str:
-    """Return the name in a Host header, without port and brackets; empty if the header is anything else."""
+    """Return the name in a Host header without port and brackets, or an empty string if the header is malformed."""
     found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d{1,5})?", header, re.ASCII)
     return (found[1] or found[2]).lower() if found else ""
 
 
 def _same(first: str, second: str) -> bool:
-    # Takes as long whatever the texts share; bytes, because only ASCII texts could be compared.
+    # Constant time, so timing reveals nothing; bytes, because compare_digest accepts only ASCII text.
     return hmac.compare_digest(first.encode(errors="replace"), second.encode())

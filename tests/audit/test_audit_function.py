@@ -82,7 +82,7 @@ def test_files_are_written_once_and_whole(found, tmp_path, monkeypatch):
     with pytest.raises(InvalidInputError) as error:
         found.write(output)
     assert str(error.value) == (
-        f"{output} exists already.\nHint: choose another name with -o, or replace it with --overwrite."
+        f"The output {output} already exists.\nHint: choose another name with -o, or replace the file with --overwrite."
     )
 
     def full(*args):

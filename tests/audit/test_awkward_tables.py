@@ -168,7 +168,8 @@ def test_a_second_audit_does_not_orphan_decisions(wine, tmp_path):
     with pytest.raises(InvalidInputError) as error:
         run("audit", table, "--label", "y", "-o", flagged, "--flag", 6)
     assert str(error.value) == (
-        f"{flagged} exists already.\nHint: choose another name with -o, or replace it with --overwrite."
+        f"The output {flagged} already exists.\n"
+        "Hint: choose another name with -o, or replace the file with --overwrite."
     )
     with pytest.raises(InvalidInputError) as error:
         run("audit", table, "--label", "y", "-o", flagged, "--flag", 6, "--overwrite")

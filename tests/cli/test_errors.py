@@ -50,8 +50,8 @@ def test_an_existing_output_stops_before_the_work(monkeypatch, table, tmp_path):
     monkeypatch.setattr("neighboragg.labels._audit.find_mislabeled", None)
     said = stopped(monkeypatch, "audit", table, "--label", "y", "-o", tmp_path / "out.csv")
     assert said == (
-        f"Error: {tmp_path}/out.png exists already.\n"
-        "Hint: choose another name with -o, or replace it with --overwrite."
+        f"Error: The output {tmp_path}/out.png already exists.\n"
+        "Hint: choose another name with -o, or replace the file with --overwrite."
     )
 
 

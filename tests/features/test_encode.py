@@ -136,7 +136,7 @@ def test_what_is_no_text_and_no_picture():
     assert message_of(encode_images, "a.png").startswith("encode_images needs a list of images.")
     assert message_of(encode_images, [], means).startswith("There is nothing to encode")
     assert message_of(encode_images, [3], means) == (
-        "An image is the path of a file, a PIL image or an array. Got int instead."
+        "An image must be the path of a file, a PIL image or an array. Got int instead."
     )
     assert "Got shape (2, 3, 5) of type uint8." in message_of(
         encode_images, [np.zeros((2, 3, 5), dtype=np.uint8)]

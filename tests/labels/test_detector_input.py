@@ -53,8 +53,8 @@ def message_of(error_type, function, *args, **kwargs):
         ({"estimator": Perceptron()}, "The 'estimator' parameter of MislabelDetector must be a classifier with "
          "predict_proba. Got Perceptron() instead.\nHint: wrap it, e.g. CalibratedClassifierCV(estimator)."),
         ({"estimator": FrozenEstimator(DummyClassifier())}, "The 'estimator' parameter of MislabelDetector is "
-         "frozen, and so cannot be cross-validated; its probabilities of rows it was trained on repeat wrong "
-         "labels.\nHint: pass the classifier itself, or proba with its out-of-fold probabilities."),
+         "frozen, so it cannot be cross-validated. Its probabilities for its own training rows would repeat wrong "
+         "labels.\nHint: pass the unfrozen classifier, or pass its out-of-fold probabilities as proba."),
     ],
 )  # fmt: skip
 def test_parameters_are_checked_in_fit(blobs, parameters, message):

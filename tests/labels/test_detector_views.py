@@ -165,18 +165,18 @@ def test_views_of_different_kinds():
         (
             {"left": LEFT, "up": UP[:-1]},
             "The views of X passed to MislabelDetector must have the same number of rows. Got 'left' 300, 'up' 299.\n"
-            "Hint: each view needs a vector for every row, in the same order.",
+            "Hint: pass one vector per row in each view, in the same order.",
         ),
-        ({1: LEFT}, "The views of X passed to MislabelDetector must be called by str. Got 1."),
+        ({1: LEFT}, "The names of the views of X passed to MislabelDetector must be str. Got 1."),
         (
             {},
             "X passed to MislabelDetector is a dict with the keys .\n"
-            "Hint: pass one of its values, or pandas.DataFrame(X) if each holds a column.",
+            "Hint: pass one of its values, or pandas.DataFrame(X) if each value is a column.",
         ),
         (
             {"train": LEFT, "test": UP},
             "X passed to MislabelDetector is a dict with the keys 'train', 'test'.\n"
-            "Hint: pass one of its values, or pandas.DataFrame(X) if each holds a column.",
+            "Hint: pass one of its values, or pandas.DataFrame(X) if each value is a column.",
         ),
         (
             {"a": LEFT[:, 0], "b": LEFT[:, 1]},
@@ -185,7 +185,7 @@ def test_views_of_different_kinds():
         ),
         (
             {"a": LEFT, "b": pd.DataFrame({"x": UP[:, 0], "y": NOISY.y})},
-            "Column 'y' of X passed to MislabelDetector is equal to y in every row.\nHint: leave the labels out of X.",
+            "Column 'y' of X passed to MislabelDetector is equal to y in every row.\nHint: drop the labels from X.",
         ),
     ],
     ids=["lengths", "names", "nothing", "split", "columns", "labels"],

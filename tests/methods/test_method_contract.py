@@ -397,8 +397,8 @@ FIT_ERRORS = [
     ),
     (
         {"X": PROBLEM.X * 1e200},
-        f"X passed to {{0}} contains the value {np.abs(PROBLEM.X).max() * 1e200:.3g}, too large for a distance "
-        "(at most 1e+150).\nHint: scale the features, e.g. with StandardScaler.",
+        f"X passed to {{0}} contains the value {np.abs(PROBLEM.X).max() * 1e200:.3g}, which is too large for a "
+        "distance (at most 1e+150).\nHint: scale the features, e.g. with StandardScaler.",
     ),
 ]
 X, P = PROBLEM.X_test, PROBLEM.P_test

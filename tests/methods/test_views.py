@@ -154,11 +154,11 @@ ERRORS = {
     "other lengths": (
         {"top": np.zeros((2, 32)), "bottom": np.zeros((3, 32))},
         "The views of X passed to NeighborAgg must have the same number of rows. Got 'top' 2, 'bottom' 3.\n"
-        "Hint: each view needs a vector for every row, in the same order.",
+        "Hint: pass one vector per row in each view, in the same order.",
     ),
     "no name": (
         {"top": np.zeros((2, 32)), 1: np.zeros((2, 32))},
-        "The views of X passed to NeighborAgg must be called by str. Got 1.",
+        "The names of the views of X passed to NeighborAgg must be str. Got 1.",
     ),
 }
 

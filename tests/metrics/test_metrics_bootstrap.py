@@ -1,4 +1,4 @@
-"""Bootstrap intervals: what they cover, when they are undefined, and what they do not depend on."""
+"""Bootstrap intervals: their coverage, undefined resamples, and independence of the order of rows."""
 
 import math
 from functools import partial
@@ -18,7 +18,6 @@ from neighboragg.metrics import (
     risk_coverage_curve,
 )
 from neighboragg.metrics._bootstrap import Interval, risk_coverage_band
-from neighboragg.metrics._calibration import brier_score
 from sizes import draws
 
 
@@ -66,6 +65,10 @@ def test_difference_of_equally_good_scores_rarely_excludes_zero():
         )
         hits += interval.low <= 0.0 <= interval.high
     assert_covers(hits, level=0.9, n_resamples=40)
+
+
+def brier_score(correct, trust):
+    return math.fsum((trust - correct) ** 2) / len(trust)  # exact, so the order of rows changes nothing
 
 
 def test_interval_is_the_quantiles_of_the_metric_on_drawn_rows():
@@ -171,7 +174,7 @@ def test_higher_confidence_is_wider():
     assert (narrow.confidence_level, wide.confidence_level) == (0.5, 0.99)
 
 
-def test_a_few_undefined_resamples_are_left_out_silently():
+def test_a_few_undefined_resamples_are_ignored_silently():
     correct = np.arange(100) >= 5
     trust = np.linspace(0, 1, 100)
     nans = 0
@@ -192,14 +195,14 @@ def test_many_undefined_resamples_give_one_warning():
     with pytest.warns(TrustWarning) as caught:
         interval = bootstrap_interval(auroc, correct, np.linspace(0, 1, 50), n_resamples=200, random_state=0)
     (warning,) = caught
-    n_left_out = int(str(warning.message).split()[5])
+    n_ignored = int(str(warning.message).split()[2])
     assert str(warning.message) == (
-        f"The metric is NaN on {n_left_out} of the 200 resamples of bootstrap_interval, which were left out. "
-        "The rows hold too few errors, or too few successes, for a reliable interval."
+        f"bootstrap_interval ignored {n_ignored} of 200 resamples on which the metric is NaN. "
+        "The rows contain too few errors, or too few correct predictions, for a reliable interval."
     )
     # The one error is missed with probability (49 / 50) ** 50.
     low, high = binom.ppf([1e-6, 1 - 1e-6], 200, 0.98**50)
-    assert low <= n_left_out <= high
+    assert low <= n_ignored <= high
     assert warning.filename == __file__
     assert interval == Interval(1.0, 1.0, 1.0, 0.95)
 
@@ -210,8 +213,8 @@ def test_nothing_defined_gives_nan_and_one_warning(n_scores):
     with pytest.warns(TrustWarning) as caught:
         interval = function(auroc, [True] * 9, *[np.arange(9)] * n_scores, n_resamples=20, random_state=0)
     assert [str(warning.message) for warning in caught] == [
-        f"The metric is NaN on 20 of the 20 resamples of {function.__name__}, which were left out. "
-        "The rows hold too few errors, or too few successes, for a reliable interval."
+        f"{function.__name__} ignored 20 of 20 resamples on which the metric is NaN. "
+        "The rows contain too few errors, or too few correct predictions, for a reliable interval."
     ]
     assert all(math.isnan(value) for value in (interval.estimate, interval.low, interval.high))
 
@@ -276,7 +279,7 @@ def test_bad_parameters(function):
         (
             {"trust_b": [0.5, math.nan]},
             "trust_b passed to bootstrap_difference contains NaN, first in row 1.\n"
-            "Hint: a row without a score has no rank; drop it from correct and trust alike.",
+            "Hint: drop rows without a score from both correct and trust.",
         ),
     ],
 )

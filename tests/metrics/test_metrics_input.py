@@ -1,4 +1,4 @@
-"""What every metric says about input it cannot use, and what it accepts; the summary; the public names."""
+"""Errors of every metric for unusable input, the kinds of input it accepts, the summary, and the public names."""
 
 import math
 from functools import partial
@@ -11,8 +11,8 @@ import pytest
 from neighboragg import metrics
 from neighboragg.exceptions import InvalidInputError, TrustWarning
 from neighboragg.metrics import trust_metrics
-from neighboragg.metrics._calibration import brier_score
-from neighboragg.metrics._selective import excess_aurc
+from neighboragg.metrics._ranking import group_ties
+from neighboragg.metrics._selective import grouped_excess_aurc
 
 NAMES = [
     "augrc",
@@ -34,11 +34,11 @@ KEYS = {
     "ap_error": metrics.average_precision_error,
     "fpr_at_95_tpr": partial(metrics.fpr_at_tpr, tpr=0.95),
     "aurc": metrics.aurc,
-    "excess_aurc": excess_aurc,
+    "excess_aurc": lambda correct, trust: grouped_excess_aurc(group_ties(correct, trust)),
     "augrc": metrics.augrc,
     "coverage_at_1_risk": partial(metrics.coverage_at_risk, risk=0.01),
     "ece": metrics.expected_calibration_error,
-    "brier": brier_score,
+    "brier": lambda correct, trust: np.mean((trust - correct) ** 2),
     "accuracy": lambda correct, trust: np.mean(correct),
 }
 
@@ -82,7 +82,7 @@ def test_correct_that_is_not_boolean(metric):
     assert message_of(function, ["yes", "no"], [0.1, 0.2]) == f"{expected} Got dtype <U3.\n{hint}"
     assert message_of(function, [True, None], [0.1, 0.2]) == (
         f"correct passed to {name} is missing in 1 of 2 rows, first in row 1.\n"
-        "Hint: drop these rows from correct and trust alike."
+        "Hint: drop these rows from both correct and trust."
     )
     assert message_of(function, [0, 1, 2], [0.1, 0.2, 0.3]) == f"{expected} Row 2 is 2.\n{hint}"
     assert message_of(function, [-1, 1, 1], [0.1, 0.2, 0.3]) == f"{expected} Row 0 is -1.\n{hint}"
@@ -92,7 +92,7 @@ def test_trust_that_cannot_be_ranked(metric):
     function, name = metric
     assert message_of(function, [True, False, True], [0.1, math.nan, math.nan]) == (
         f"trust passed to {name} contains NaN, first in row 1.\n"
-        "Hint: a row without a score has no rank; drop it from correct and trust alike."
+        "Hint: drop rows without a score from both correct and trust."
     )
     assert message_of(function, [True, False], ["a", "b"]) == (
         f"trust passed to {name} must be numbers. Got dtype <U1.\n"
@@ -137,7 +137,7 @@ def test_summary_has_every_metric_under_a_stable_key():
         assert summary[key] == pytest.approx(function(correct, trust), abs=1e-15), key
 
 
-def test_summary_of_a_score_that_is_no_probability():
+def test_summary_of_a_score_that_is_not_a_probability():
     for trust in ([0.5, 1.5, 0.2], [0.5, 0.5, -3.0]):
         summary = trust_metrics([True, True, False], trust)
         assert [key for key, value in summary.items() if math.isnan(value)] == ["ece", "brier"]
@@ -145,12 +145,12 @@ def test_summary_of_a_score_that_is_no_probability():
 
 
 @pytest.mark.parametrize(("value", "word"), [(True, "correct"), (False, "wrong")])
-def test_summary_warns_once_about_what_is_undefined(value, word):
+def test_summary_warns_once_about_undefined_metrics(value, word):
     with pytest.warns(TrustWarning) as caught:
         summary = trust_metrics([value] * 5, [0.5] * 5)
     assert [str(warning.message) for warning in caught] == [
-        "In trust_metrics, auroc, ap_success, ap_error and fpr_at_95_tpr are undefined, NaN is returned: "
-        f"all of the 5 rows are {word}, and a ranking needs correct and wrong ones."
+        f"In trust_metrics, auroc, ap_success, ap_error and fpr_at_95_tpr are undefined because all 5 rows are {word}; "
+        "NaN is returned.\nHint: pass both correct and wrong predictions."
     ]
     undefined = [key for key, number in summary.items() if math.isnan(number)]
     assert undefined == ["auroc", "ap_success", "ap_error", "fpr_at_95_tpr"]

@@ -64,7 +64,7 @@ def test_fpr_does_not_interpolate_within_ties():
 
 
 @given(TIED_ROWS, st.randoms(use_true_random=False))
-def test_order_of_rows_changes_no_bit(rows, random):
+def test_order_of_rows_does_not_change_a_bit(rows, random):
     correct, trust = split(rows)
     shuffled = list(range(len(rows)))
     random.shuffle(shuffled)
@@ -119,8 +119,8 @@ def test_one_kind_of_row_gives_nan_and_a_warning(metric, value, word):
         result = metric([value] * 3, [0.1, 0.2, 0.3])
     assert math.isnan(result)
     assert [str(warning.message) for warning in caught] == [
-        f"{metric.__name__} is undefined, NaN is returned: all of the 3 rows are {word}, "
-        "and a ranking needs correct and wrong ones."
+        f"{metric.__name__} is undefined because all 3 rows are {word}; NaN is returned.\n"
+        "Hint: pass both correct and wrong predictions."
     ]
     # The warning points at the caller, not into the package.
     assert caught[0].filename == __file__

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.metrics import augrc, aurc, auroc, coverage_at_risk, risk_at_coverage, risk_coverage_curve
-from neighboragg.metrics._selective import excess_aurc
+from neighboragg.metrics._ranking import group_ties
+from neighboragg.metrics._selective import grouped_excess_aurc
 from sizes import examples
+
+
+def excess_aurc(correct, trust):
+    return grouped_excess_aurc(group_ties(np.asarray(correct), np.asarray(trust, dtype=float)))
+
 
 AREAS = [aurc, excess_aurc, augrc]
 TIED_ROWS = st.lists(st.tuples(st.booleans(), st.integers(-2, 2)), min_size=1, max_size=40)
@@ -102,7 +108,7 @@ def test_a_constant_trust_gets_the_error_rate(rows):
 
 
 @given(TIED_ROWS, st.randoms(use_true_random=False))
-def test_order_of_rows_and_scale_of_trust_change_no_bit(rows, random):
+def test_order_of_rows_and_scale_of_trust_do_not_change_a_bit(rows, random):
     correct, trust = split(rows)
     shuffled = list(range(len(rows)))
     random.shuffle(shuffled)
@@ -116,7 +122,7 @@ def test_areas_are_defined_with_one_kind_of_row(value, areas):
 
 
 @given(TIED_ROWS)
-def test_the_curve_counts_what_each_threshold_keeps(rows):
+def test_the_curve_counts_rows_accepted_by_each_threshold(rows):
     correct, trust = split(rows)
     curve = risk_coverage_curve(correct, trust)
     assert curve.threshold.tolist() == sorted(set(trust.tolist()), reverse=True)
@@ -147,7 +153,7 @@ def test_expected_risk_outside_of_the_curve(coverage, shown):
     with pytest.raises(InvalidInputError) as caught:
         curve.expected_risk(coverage)
     assert str(caught.value) == (
-        f"coverage passed to RiskCoverageCurve.expected_risk must lie in [0, 1]. Got {shown}."
+        f"coverage passed to RiskCoverageCurve.expected_risk must be in [0, 1]. Got {shown}."
     )
 
 

@@ -51,7 +51,7 @@ def test_infinite_scores_are_drawn_at_the_ends():
     assert [bar.get_height() for bar in display.kept_] == [1, 2]
 
 
-def test_rows_are_counted_on_a_log_axis_unless_told_otherwise():
+def test_rows_are_counted_on_a_log_axis_by_default():
     logarithmic = LabelScoreDisplay(SCORES, MASK).plot().ax_
     assert logarithmic.get_yscale() == "log"
     assert logarithmic.get_ylim()[0] < 1  # a bar of one label is seen
@@ -87,7 +87,7 @@ def test_only_the_most_frequent_classes_are_shown():
     assert display.classes.tolist() == ["cat", "dog"]
     assert display.counts.tolist() == [[0, 2], [1, 0]]
     assert display.n_hidden == 2
-    assert display.ax_.get_title() == "2 more with other labels"
+    assert display.ax_.get_title() == "2 rows with other labels not shown"
 
 
 def test_many_classes_are_drawn_without_numbers():

@@ -1,4 +1,4 @@
-"""What the display draws, read back from its artists."""
+"""The risk-coverage plot, read back from its artists."""
 
 import subprocess
 import sys

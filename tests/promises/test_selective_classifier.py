@@ -330,6 +330,6 @@ def test_calibration_labels_of_another_type_are_refused(digits):
     with pytest.raises(InvalidInputError) as caught:
         SelectiveClassifier(model, target_risk=0.1).calibrate(X, y.astype(str))
     assert str(caught.value) == (
-        f"y passed to SelectiveClassifier is of type {y.astype(str).dtype}, but the classes are of type int64, so "
-        "that no label equals a prediction.\nHint: pass labels of the type that fit had."
+        f"y passed to SelectiveClassifier has type {y.astype(str).dtype}, but the classes have type int64, so no label "
+        "can equal a prediction.\nHint: pass labels of the same type as in fit."
     )

@@ -225,7 +225,7 @@ def test_targets_and_levels_are_checked(value):
             [True, True, False],
             [0.1, math.nan, 0.2],
             "trust passed to {} contains NaN, first in row 1.\n"
-            "Hint: a row without a score has no rank; drop it from correct and trust alike.",
+            "Hint: drop rows without a score from both correct and trust.",
         ),
     ],
 )
@@ -248,7 +248,7 @@ def test_grid_is_checked(grid, got):
     with pytest.raises(InvalidInputError) as error:
         risk_threshold([True, False], [0.2, 0.1], target_risk=0.5, grid=grid)
     assert str(error.value) == (
-        "grid passed to risk_threshold must be a 1-D array of at least one number, without NaN. " + got
+        "grid passed to risk_threshold must be a 1-D array with at least one number and without NaN. " + got
     )
 
 

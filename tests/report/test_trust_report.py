@@ -1,4 +1,4 @@
-"""Did trust help here: the numbers, the words and the picture."""
+"""The trust report: its numbers, text and plot."""
 
 import json
 
@@ -59,7 +59,7 @@ def test_it_becomes_json(report):
     assert json.loads(json.dumps(report.to_dict(), allow_nan=False)) == report.to_dict()
 
 
-def test_it_prints_what_matters(report):
+def test_text_of_the_report(report):
     found = report.to_dict()
     lines = str(report).splitlines()
     accuracy = found["accuracy"]
@@ -68,25 +68,25 @@ def test_it_prints_what_matters(report):
         f"[{accuracy['low']:.3f}, {accuracy['high']:.3f}] (95% intervals)."
     )
     assert lines[1].startswith(
-        "Trust tells right from wrong better than the classifier's confidence: AUROC 0.9"
+        "Trust separates correct from wrong predictions better than the classifier's confidence: AUROC 0.9"
     )
     assert [line.split("  ")[0] for line in lines[4:9]] == [
         "AUROC",
-        "kept at 1% errors",
-        "kept at 2% errors",
-        "kept at 5% errors",
+        "accepted at 1% errors",
+        "accepted at 2% errors",
+        "accepted at 5% errors",
         "calibration error (ECE)",
     ]
-    assert "Trust beside the share that was correct:" in lines
+    assert "Trust and share of correct predictions, by bins of trust:" in lines
     html = report._repr_html_()
     assert html.count("<table>") == 2
     assert "<td>AUROC</td>" in html
 
 
-def test_the_picture_shows_both_scores(report):
+def test_the_plot_shows_both_scores(report):
     figure = report.plot()
     titles = [axes.get_title() for axes in figure.axes]
-    assert titles == ["Errors among the predictions kept", "Score beside the share that was correct"]
+    assert titles == ["Errors among accepted predictions", "Share of correct predictions by score"]
     for axes in figure.axes:
         texts = [text.get_text().partition(" (")[0] for text in axes.get_legend().get_texts()]
         assert texts == ["trust", "confidence"]
@@ -108,14 +108,14 @@ def test_verdicts():
     assert "about as well as the classifier's confidence" in verdict(correct, good, good)
     ones = np.ones(20, dtype=bool)
     assert verdict(ones, good[:20], poor[:20]) == (
-        "All 20 predictions are right, so there is nothing to tell apart."
+        "All 20 predictions are right, so the two scores cannot be compared."
     )
     assert verdict(~ones, good[:20], poor[:20]) == (
-        "All 20 predictions are wrong, so there is nothing to tell apart."
+        "All 20 predictions are wrong, so the two scores cannot be compared."
     )
 
 
-def test_a_score_that_is_no_probability_has_no_calibration():
+def test_calibration_is_omitted_for_scores_that_are_not_probabilities():
     rng = np.random.default_rng(0)
     correct, trust, confidence = rng.random(200) < 0.7, -rng.random(200), rng.random(200)
     summary = summarize_trust(correct, trust, confidence, n_resamples=20)
@@ -126,19 +126,19 @@ def test_a_score_that_is_no_probability_has_no_calibration():
     plt.close(report.plot())
 
 
-def test_confidence_beside_itself_makes_no_difference(digits):
+def test_confidence_does_not_differ_from_itself(digits):
     X, y, X_new, y_new = digits
     model = TrustedClassifier(GaussianNB(), MaxConfidence(), random_state=0).fit(X, y)
     difference = model.report(X_new, y_new, n_resamples=20).to_dict()["auroc"]["difference"]
     assert difference == {"estimate": 0.0, "low": 0.0, "high": 0.0}
 
 
-def test_wrong_labels_are_told(model, digits):
+def test_unusable_labels_are_refused(model, digits):
     _, _, X, y = digits
     with pytest.raises(InvalidInputError) as error:
         model.report(X, y[:-1])
     assert str(error.value) == (
         "X and y passed to TrustedClassifier must have the same number of rows. Got 600 and 599."
     )
-    with pytest.raises(InvalidInputError, match="so that no label equals a prediction"):
+    with pytest.raises(InvalidInputError, match="so no label can equal a prediction"):
         model.report(X, y.astype(str))

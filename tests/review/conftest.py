@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 import neighboragg
-from neighboragg._review.app import create_app
+from neighboragg._review.routes import create_app
 from neighboragg.labels._review_set import Neighbor, ReviewItem, ReviewSet, save_review_set
 
 with warnings.catch_warnings():

@@ -198,7 +198,7 @@ def test_two_browsers_at_once(visit, serve_here, review_set):
         ada.press("r")
         ada.see(3)
         bob.press("k")
-        bob.expect(bob.page.locator("h1")).to_have_text("Row 2 was changed while you looked at it")
+        bob.expect(bob.page.locator("h1")).to_have_text("Row 2 was changed while you were looking at it")
         bob.expect(bob.page.locator("#theirs")).to_have_text("relabeled as cat")
         bob.expect(bob.page.locator("#yours")).to_have_text("kept hen")
         assert export_labels(server.store, review_set)[2]["decided"] == "cat"
@@ -378,7 +378,7 @@ def test_keys_beyond_the_last_row_are_named_and_do_nothing(visit, serve_here, ma
         me = visit(server.address)
         me.see(0)
         me.press_at_once("kkkkz")
-        me.expect(me.page.locator("h1")).to_have_text("Nothing left to look at here")
+        me.expect(me.page.locator("h1")).to_have_text("Nothing left to review here")
         me.status("3 of 3 looked at. Not applied: the keys k z")
         assert [row["row"] for row in export_labels(server.store, review_set)] == [0, 1, 2]
 
@@ -480,7 +480,7 @@ def test_back_and_forward(visit, serve_here, review_set):
 
 
 @pytest.mark.full
-def test_a_server_that_does_not_answer_is_said_aloud(visit, run_server, review_set):
+def test_a_server_that_does_not_answer_is_reported(visit, run_server, review_set):
     with run_server(review_set) as server:
         me = visit(server.address)
         me.see(0)
@@ -494,7 +494,7 @@ def test_a_server_that_does_not_answer_is_said_aloud(visit, run_server, review_s
         assert len(export_labels(server.store, review_set)) == 1
 
 
-def test_a_picture_is_shown_and_nothing_is_fetched_elsewhere(
+def test_an_image_is_shown_without_requests_to_other_hosts(
     visit, serve_here, make_item, make_review_set, tmp_path
 ):
     from PIL import Image
@@ -507,7 +507,7 @@ def test_a_picture_is_shown_and_nothing_is_fetched_elsewhere(
         me.page.on("request", lambda request: asked.append(request.url))
         me.page.goto(server.address)
         me.see(3)
-        picture = me.page.get_by_role("img", name="Picture of row 3: red one.png")
+        picture = me.page.get_by_role("img", name="Image of row 3: red one.png")
         me.expect(picture).to_have_js_property("naturalWidth", 8)
         assert len(asked) >= 5
         assert all(url.startswith(server.origin) for url in asked)
@@ -523,9 +523,7 @@ AWKWARD_NAMES = [
 
 
 @pytest.mark.full
-def test_pictures_with_awkward_names_are_shown_with_their_neighbors_and_decided(
-    visit, serve_here, make_item, make_review_set, tmp_path
-):
+def test_images_with_awkward_names_can_be_reviewed(visit, serve_here, make_item, make_review_set, tmp_path):
     from PIL import Image
 
     for width, name in enumerate(AWKWARD_NAMES, start=5):
@@ -547,7 +545,7 @@ def test_pictures_with_awkward_names_are_shown_with_their_neighbors_and_decided(
         me = visit(server.address)
         for width, name in enumerate(AWKWARD_NAMES, start=5):
             me.expect(me.page.locator("html.scripted #thing img")).to_have_attribute(
-                "alt", f"Picture of {name}: {name}"
+                "alt", f"Image of {name}: {name}"
             )
             me.expect(me.page.locator("h1")).to_have_text(name)
             me.expect(me.page.locator("#thing img")).to_have_js_property("naturalWidth", width)
@@ -557,5 +555,5 @@ def test_pictures_with_awkward_names_are_shown_with_their_neighbors_and_decided(
                 thumbs.nth(i).scroll_into_view_if_needed()
                 me.expect(thumbs.nth(i)).to_have_js_property("naturalWidth", 5 + i)
             me.press("r")
-        me.expect(me.page.locator("h1")).to_have_text("Nothing left to look at here")
+        me.expect(me.page.locator("h1")).to_have_text("Nothing left to review here")
         assert [row["action"] for row in export_labels(server.store, review_set)] == ["relabel"] * 5

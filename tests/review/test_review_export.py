@@ -86,7 +86,7 @@ def test_an_empty_export(open_pages, review_set):
     assert pyarrow.parquet.read_table(io.BytesIO(page.get("/export.parquet").content)).num_rows == 0
 
 
-def test_the_log_has_what_was_undone(decided):
+def test_the_log_contains_undone_decisions(decided):
     rows = list(csv.DictReader(io.StringIO(decided.get("/log.csv").text)))
     assert [row["action"] for row in rows] == ["relabel", "keep", "skip", "unsure", "relabel", "undo"]
     assert (rows[5]["undoes"], rows[5]["based_on"], rows[5]["row"]) == (rows[4]["id"], rows[4]["id"], "4")

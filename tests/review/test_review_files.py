@@ -23,7 +23,7 @@ scalars = st.one_of(
     reason=st.text(),
     score=st.floats(-1e9, 1e9),
 )
-def test_a_file_gives_back_what_was_saved(tmp_path_factory, content, reason, score):
+def test_a_loaded_file_equals_the_saved_set(tmp_path_factory, content, reason, score):
     item = ReviewItem(
         row=4,
         content=content,
@@ -250,7 +250,7 @@ def test_neighbors_are_of_the_kind_of_their_item(make_item, make_review_set, kin
     )
 
 
-def test_a_random_row_may_have_no_other_suggestion(make_item, make_review_set):
+def test_a_random_row_need_not_have_another_suggestion(make_item, make_review_set):
     item = make_item(3, queue="random", suggested="cat")
     assert make_review_set(items=(item,), n_flagged=0).random == (item,)
 

@@ -20,7 +20,7 @@ def test_rows_come_most_suspicious_first(open_pages, review_set):
         seen.append(page.row)
         page.decide("keep")
     assert seen == list(range(12))
-    assert "Nothing left to look at here" in page.text
+    assert "Nothing left to review here" in page.text
     assert "12 of 12 looked at." in page.text
     assert page.get("/done").status_code == 200
     page.undo()
@@ -56,7 +56,7 @@ def test_missing_values_and_unlisted_neighbors(open_pages, make_item, make_revie
     assert "No neighbors of this class are listed." in page.text
 
 
-def test_a_wide_table_shows_what_differs_most(open_pages, make_item, make_review_set):
+def test_a_wide_table_shows_the_columns_that_differ_most(open_pages, make_item, make_review_set):
     names = tuple(f"c{number}" for number in range(20))
     near = make_item(1).given_neighbors[:1]
     near = tuple(type(one)(one.row, one.distance, dict.fromkeys(names, 0.0)) for one in near)
@@ -162,7 +162,7 @@ def test_a_note_alone_decides_nothing_new(open_pages, review_set):
     assert "There is nothing to save: the note is empty." in page.text
 
 
-def test_the_enter_key_saves_what_was_written(open_pages, review_set):
+def test_the_enter_key_saves_the_text(open_pages, review_set):
     (page,) = open_pages(review_set)
     # Without a script a browser presses the first button of the form.
     assert (
@@ -240,7 +240,7 @@ def test_the_thing_to_judge_comes_first(open_pages, review_set):
     assert order == sorted(order)
 
 
-def test_an_address_that_says_what_was_not_done(open_pages, review_set):
+def test_an_address_with_an_unknown_decision(open_pages, review_set):
     (page,) = open_pages(review_set)
     for did in ("7", "x", "9" * 30):
         page.get("/item/0", params={"did": did})
@@ -317,7 +317,7 @@ def test_filters_that_mean_nothing(open_pages, review_set, query, message):
     assert message in page.text
 
 
-def test_skipped_rows_come_back_when_asked_for(open_pages, make_review_set):
+def test_skipped_rows_can_be_shown_again(open_pages, make_review_set):
     (page,) = open_pages(make_review_set(n_flagged=3, n_random=0))
     for action in ("skip", "keep", "unsure"):
         page.decide(action)
@@ -360,7 +360,7 @@ def test_a_conflict_is_shown_and_overwrites_nothing(open_pages, review_set):
     first.decide("keep")
     second.decide("relabel", "hen")
     assert second.answer.status_code == 409
-    assert "Row 4 was changed while you looked at it" in second.text
+    assert "Row 4 was changed while you were looking at it" in second.text
     assert "has not been saved" in second.text
     assert re.search(r"reviewer 1, [-\d]+ [:\d]+ UTC kept dog", second.text)
     assert "You, just now relabeled as hen" in second.text
@@ -381,7 +381,7 @@ def test_a_conflict_over_the_same_decision(open_pages, review_set):
     for page in (first, second):
         page.decide("relabel", "hen")
     assert second.answer.status_code == 409
-    assert "You both decided the same" in second.text
+    assert "You both made the same decision" in second.text
     assert "Replace it with mine" not in second.text
 
 
@@ -473,10 +473,10 @@ def test_names(open_pages, review_set):
         second.enter()
         second.post("/reviewer", {"name": name})
         assert second.answer.status_code == 400
-        assert "A name has up to 40 letters" in second.text
+        assert "have up to 40 letters" in second.text
 
 
-def test_the_statistics_say_what_they_rest_on(open_pages, review_set):
+def test_the_statistics_show_their_counts(open_pages, review_set):
     (page,) = open_pages(review_set)
     assert page.text.count("Not known yet") == 2
     page.decide("relabel", "dog")
@@ -521,7 +521,7 @@ def test_a_part_of_the_flagged_rows(open_pages, make_review_set):
     assert "It speaks for the 3 flagged rows listed here, not for all 4." in page.text
 
 
-def test_a_failing_disk_is_said_aloud(open_pages, review_set, monkeypatch):
+def test_a_failing_disk_is_reported(open_pages, review_set, monkeypatch):
     (page,) = open_pages(review_set)
 
     def fail(*args, **kwargs):

@@ -1,4 +1,4 @@
-"""Queues and filters: what a plain list would give, without going through it."""
+"""Queues and filters return the same rows as a plain list, without iterating over it."""
 
 import sys
 from dataclasses import replace
@@ -129,7 +129,7 @@ def work_of(action):
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("query", [{}, {"label": "cat"}, {"search": "note 1"}, {"show": "done"}])
-def test_a_page_of_many_rows_is_no_more_work_than_one_of_few(open_pages, make_item, make_review_set, query):
+def test_a_page_of_many_rows_takes_as_much_work_as_one_of_few(open_pages, make_item, make_review_set, query):
     calls = []
     for n_flagged in (50, 2000):
         items = tuple(make_item(row, name=f"line {row}") for row in range(n_flagged))

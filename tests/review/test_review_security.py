@@ -1,4 +1,4 @@
-"""Who gets in, what may be sent, and what never runs."""
+"""Access to the page, limits on requests, and content that must never run."""
 
 import io
 import re
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from neighboragg._review.app import create_app
+from neighboragg._review.routes import create_app
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
 TOKEN = "a-token-for-the-tests"
@@ -39,7 +39,7 @@ def test_nothing_without_the_token(open_pages, review_set, path):
 
 
 @pytest.mark.parametrize("cookie", ["", "x", f"{TOKEN}.", f"{TOKEN[:-1]}.abc", ".abc", "é.abc"])
-def test_a_wrong_cookie_is_no_key(open_pages, review_set, cookie):
+def test_a_wrong_cookie_is_refused(open_pages, review_set, cookie):
     (page,) = open_pages(review_set)
     (name,) = page.client.cookies
     page.client.cookies.clear()
@@ -223,7 +223,7 @@ def picture_set(make_item, make_review_set, paths):
     return make_review_set(items=items, n_flagged=len(items))
 
 
-def test_pictures_come_from_their_folder_alone(open_pages, make_item, make_review_set, tmp_path):
+def test_images_come_only_from_their_folder(open_pages, make_item, make_review_set, tmp_path):
     root = tmp_path / "images"
     (root / "sub").mkdir(parents=True)
     for name in ("a b.png", "sub/c.JPG", "unlisted.png"):
@@ -274,7 +274,7 @@ def test_neighbors_are_shown_by_small_copies(open_pages, make_item, make_review_
     assert Image.open(io.BytesIO(page.get("/images/large.png?small=1").content)).size == (320, 320)
 
 
-def test_pictures_need_a_folder(make_item, make_review_set, tmp_path):
+def test_images_need_a_folder(make_item, make_review_set, tmp_path):
     review_set = picture_set(make_item, make_review_set, ["a.png"])
     with pytest.raises(InvalidInputError) as caught:
         create_app(review_set, tmp_path / "d.sqlite", token=TOKEN)
@@ -289,7 +289,7 @@ def test_tokens_that_are_too_weak(review_set, tmp_path, token):
     with pytest.raises(InvalidParameterError) as caught:
         create_app(review_set, tmp_path / "d.sqlite", token=token)
     assert str(caught.value) == (
-        "The 'token' parameter of create_app must have 16 or more letters, digits, '-' or '_'.\n"
+        "The 'token' parameter of create_app must have at least 16 letters, digits, '-' or '_'.\n"
         "Hint: secrets.token_urlsafe(32)."
     )
 

@@ -1,4 +1,4 @@
-"""Where the page listens, what it prints, and what it needs."""
+"""The address that the page listens on, its printed output, and its requirements."""
 
 import re
 import socket
@@ -12,7 +12,6 @@ import pytest
 from typer.testing import CliRunner
 
 from neighboragg import review
-from neighboragg._review.app import create_app
 from neighboragg.exceptions import (
     FileFormatError,
     InvalidInputError,
@@ -102,7 +101,7 @@ def test_an_open_address_is_warned_of(started, source, capsys):
     name = socket.gethostname()
     assert out.endswith(
         "Warning: other machines can reach this address, and the connection is not encrypted.\n"
-        f"The page answers to the names 127.0.0.1, localhost, ::1, 0.0.0.0, {name}; allow others with "
+        f"The page accepts the host names 127.0.0.1, localhost, ::1, 0.0.0.0, {name}; allow others with "
         "--allow-host.\n"
     )
 
@@ -171,7 +170,7 @@ def test_a_port_in_use_is_named(source):
             review(source, port=port, browser=False)
     message = str(caught.value)
     assert message.startswith(f"Cannot listen on 127.0.0.1, port {port}: ")
-    assert message.endswith(".\nHint: port 0 takes a free one.")
+    assert message.endswith(".\nHint: use port 0 for any free port.")
 
 
 def test_a_wrong_file(tmp_path):
@@ -191,24 +190,21 @@ def test_a_missing_package_names_the_extra(source, review_set, tmp_path, monkeyp
 
     monkeypatch.setattr("neighboragg._core.packages.import_module", missing)
     with pytest.raises(MissingExtraError) as caught:
-        if package == "uvicorn":
-            review(source)
-        else:
-            create_app(review_set, tmp_path / "d.sqlite", token=TOKEN)
+        review(source)
     assert str(caught.value) == (
         f"The review page needs the package {package!r}, which is not installed.\n"
         'Hint: pip install "neighboragg[review]"'
     )
 
 
-def test_pictures_that_are_all_elsewhere_are_said_to_be(started, tmp_path, make_item, make_review_set):
+def test_a_wrong_image_folder_is_reported(started, tmp_path, make_item, make_review_set):
     items = tuple(make_item(row, content={"image": f"cat/{row}.png"}) for row in range(2))
     save_review_set(tmp_path / "set.json", make_review_set(items=items, n_flagged=2))
     with pytest.raises(InvalidInputError) as caught:
         review(tmp_path / "set.json", browser=False)
     assert str(caught.value) == (
-        f"None of the 2 images to review is below {tmp_path}; the first is cat/0.png.\n"
-        "Hint: --images folder, the folder that was audited, or that of the table."
+        f"None of the 2 images to review is in {tmp_path}; the first is cat/0.png.\n"
+        "Hint: pass --images with the folder that was audited, or the folder of the table."
     )
     (tmp_path / "pictures" / "cat").mkdir(parents=True)
     (tmp_path / "pictures" / "cat" / "1.png").write_bytes(b"")

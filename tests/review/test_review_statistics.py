@@ -1,10 +1,11 @@
-"""The intervals on the page hold for any order of review, and say no more than they can."""
+"""The intervals on the page are valid for any order of review, and never narrower than the decisions allow."""
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from neighboragg._review.statistics import review_statistics
+from neighboragg._review import queue
+from neighboragg._review.queue import Counts
 from neighboragg._review.store import Decision
 from neighboragg.labels._review_set import ReviewItem, ReviewSet
 from neighboragg.promises import errors_left_interval, precision_interval
@@ -32,6 +33,15 @@ def plan(n_flagged=40, n_random=30, n_rows=400, sample_size=20, seed=0, listed=N
         sample_size=sample_size,
         seed=seed,
     )
+
+
+def review_statistics(review_set, decisions, confidence_level=0.95):
+    counts = []
+    for items in (review_set.flagged, review_set.sample, review_set.random):
+        found = [decisions[entry.row].action for entry in items if entry.row in decisions]
+        wrong, right = found.count("relabel"), found.count("keep")
+        counts.append(Counts(wrong, right, len(items) - wrong - right))
+    return queue.review_statistics(review_set, *counts, confidence_level=confidence_level)
 
 
 def decide_all(items, wrong):
@@ -68,8 +78,8 @@ def test_a_completed_sample_gives_the_exact_interval():
     assert statistics.errors_estimate == pytest.approx(22)
 
 
-def test_score_order_alone_is_no_estimate():
-    """Twenty wrong labels at the top bound the share from below, and say nothing of the rest."""
+def test_decisions_in_score_order_alone_do_not_give_an_estimate():
+    """Twenty wrong labels at the top bound the share from below, but do not inform about the rest."""
     review_set = plan(sample_size=1)
     top = review_set.flagged[:20]
     unsampled = [entry for entry in top if entry not in review_set.sample]

@@ -62,8 +62,8 @@ def test_a_stale_decision_is_refused(store):
     with pytest.raises(DecisionConflictError) as caught:
         store.record(3, action="relabel", label="dog", reviewer="Bob", based_on=0)
     assert str(caught.value) == (
-        "Row 3 was changed in the meantime by Ada (keep); nothing was saved.\n"
-        "Hint: read the row again and decide on its new version."
+        "Ada has changed row 3 in the meantime (keep); nothing was saved.\n"
+        "Hint: reload the row and decide again."
     )
     assert (caught.value.row, caught.value.latest, caught.value.in_force) == (3, first, first)
     assert store.log() == [first]
@@ -81,7 +81,7 @@ def test_the_same_decision_sent_twice_is_entered_once(store):
         keep(store, 3, reviewer="Bob", based_on=0)
 
 
-def test_undo_brings_back_what_was_before(store):
+def test_undo_restores_the_previous_decision(store):
     first = keep(store, 3, "Ada")
     second = store.record(3, action="relabel", label="dog", reviewer="Bob", based_on=first.id)
     undone = store.undo(second.id, reviewer="Bob")
@@ -210,12 +210,12 @@ def test_a_store_is_kept_and_belongs_to_one_review_set(tmp_path, store, review_s
     )
 
 
-def test_files_that_are_no_store(tmp_path, review_set):
+def test_files_that_are_not_a_store(tmp_path, review_set):
     path = tmp_path / "other"
     with pytest.raises(FileFormatError) as caught:
         DecisionStore(path, review_set, create=False)
     assert str(caught.value) == (
-        f"There are no decisions at {path}.\nHint: review some rows first, or check the path."
+        f"The file of decisions {path} does not exist.\nHint: review some rows first, or check the path."
     )
     path.write_text("this is not a database, but a text that is long enough to be looked at")
     with pytest.raises(FileFormatError) as caught:

@@ -1,4 +1,4 @@
-"""Approximate search: the recall it promises, exact distances of what it finds, and where it must be exact."""
+"""Approximate search: its recall, its exact distances, and the cases that must be exact."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -61,12 +61,12 @@ class TestRecall:
         assert (index.recall_[1:4] == 1).all()
         assert (index.recall_interval_[1:4] == 1).all()
 
-    def test_the_lower_limit_is_what_was_asked_for(self, index):
+    def test_the_lower_limit_reaches_the_requested_recall(self, index):
         for c in (0, 4):
             low, high = index.recall_interval_[c]
             assert 0.95 <= low < index.recall_[c] <= high <= 1
 
-    def test_fresh_queries_find_what_was_estimated(self, index, data, exact):
+    def test_fresh_queries_reach_the_estimated_recall(self, index, data, exact):
         """Within the interval of fit, widened by that of the fresh queries themselves (Hoeffding, 1 in 1,000)."""
         distances, _ = index.kneighbors(data[2])
         for c in (0, 4):
@@ -93,8 +93,9 @@ class TestRecall:
             index = neighbors(0.995).fit(X[:4200], y)
         (warning,) = caught
         assert str(warning.message) == (
-            "The approximate search of ClasswiseNeighbors does not reach the recall 0.995 in class 0: it finds 1.0000, "
-            "with a lower confidence limit of 0.9913. The search is exact there.\nHint: lower the recall."
+            "The approximate search of ClasswiseNeighbors does not reach the recall 0.995 in class 0: its recall "
+            "is 1.0000, with a lower confidence limit of 0.9913. Classes that miss the recall are searched exactly.\n"
+            "Hint: lower the recall."
         )
         assert warning.filename == __file__
         assert index.is_exact_.all()
@@ -278,7 +279,7 @@ def test_recalls_that_cannot_be_shown(recall):
     )
 
 
-def test_few_rows_are_searched_exactly_whatever_was_asked():
+def test_few_rows_are_always_searched_exactly():
     index = neighbors(0.99, 2).fit([[0.0], [1.0], [5.0]], ["a", "a", "b"])
     assert index.is_exact_.all()
     np.testing.assert_array_equal(index.kneighbors([[2.0]])[1], [[[1, 0], [2, -1]]])

@@ -1,4 +1,4 @@
-"""Rows of many kinds of sources as blocks: all of them, in order, and refusals that say where."""
+"""Blocks of rows from many kinds of sources: complete, in order, and with errors that name the place."""
 
 import os
 
@@ -119,7 +119,7 @@ def refused(source, message):
     assert message in str(caught.value)
 
 
-def test_refusals_say_what_and_where(tmp_path):
+def test_errors_name_the_problem_and_the_place(tmp_path):
     refused(3, "Rows cannot be read in blocks from a int.")
     refused(ROWS[0], "known shape (n, n_features). Got (3,).")
     refused(np.array([["a"]]), "must be numbers. Got an array of type <U1.")
@@ -145,7 +145,7 @@ def test_refusals_say_what_and_where(tmp_path):
 
 
 @pytest.mark.parametrize("through", [lambda path: path, pyarrow.dataset.dataset], ids=["path", "dataset"])
-def test_other_rows_in_the_place_of_as_many_are_noticed(tmp_path, through):
+def test_replaced_rows_are_noticed(tmp_path, through):
     path = write_parquet(tmp_path / "rows.parquet", ROWS)
     os.utime(path, ns=(0, 0))
     index = StreamedNeighbors(2).fit(through(path), np.arange(len(ROWS)) % 2)

@@ -1,4 +1,4 @@
-"""Class-wise search against brute force, and equal bits however the work is cut up."""
+"""Class-wise search against brute force, with equal bits for any split of the work."""
 
 from unittest.mock import patch
 
@@ -151,7 +151,7 @@ def test_of_many_copies_those_with_the_lowest_ids_are_found(n_features):
     np.testing.assert_array_equal(ids[:, 0], np.arange(300)[:, None] + 300 * np.arange(3))
 
 
-def test_many_small_classes_beside_a_large_one():
+def test_many_small_classes_and_a_large_one():
     rng = np.random.default_rng(0)
     X, queries = rng.normal(size=(2500, 6)), rng.normal(size=(40, 6))
     y = np.where(np.arange(2500) < 1300, 7, rng.integers(0, 300, 2500))
@@ -249,7 +249,7 @@ class TestMissingNeighbors:
         np.testing.assert_array_equal(index.class_count_, [3, 2, 0, 1])
         assert index.n_samples_fit_ == 6
 
-    def test_more_neighbors_asked_for_than_set(self):
+    def test_a_search_for_more_neighbors_than_configured(self):
         X, y = np.arange(6.0)[:, None], [0] * 6
         distances, _ = ClasswiseNeighbors(1).fit(X, y).kneighbors([[0.0]], 4)
         np.testing.assert_array_equal(distances, [[[0, 1, 2, 3]]])

@@ -33,7 +33,7 @@ def test_gradient_equals_finite_differences(n, rank, n_classes):
     assert_gradient_is_right(X, codes, 0.4 * rng.normal(size=(4, rank)))
 
 
-def test_lonely_rows_have_no_part_in_the_gradient():
+def test_single_rows_do_not_contribute_to_the_gradient():
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(20, 3)), np.array([0] * 10 + [1] * 9 + [2])
     assert_gradient_is_right(X, codes, np.eye(3))

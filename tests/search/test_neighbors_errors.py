@@ -1,4 +1,4 @@
-"""What class-wise search refuses, word for word."""
+"""Whole messages of the errors of class-wise search."""
 
 import numpy as np
 import pytest
@@ -12,12 +12,12 @@ X = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
 y = np.array(["a", "b", "b"])
 NAN, INF = np.where(X == 3.0, np.nan, X), np.where(X == 3.0, np.inf, X)
 SPARSE = (
-    "X passed to ClasswiseNeighbors is a sparse matrix; distances are taken between dense rows.\n"
+    "X passed to ClasswiseNeighbors is a sparse matrix, but distances need dense rows.\n"
     "Hint: reduce it first, e.g. TruncatedSVD(100).fit_transform(X), or use TrustedClassifier, "
-    "which does so for sparse input."
+    "which reduces sparse input itself."
 )
 TOO_LARGE = (
-    "X passed to ClasswiseNeighbors contains the value 1e+200, too large for a distance (at most 1e+150).\n"
+    "X passed to ClasswiseNeighbors contains the value 1e+200, which is too large for a distance (at most 1e+150).\n"
     "Hint: scale the features, e.g. with StandardScaler."
 )
 ONE_DIMENSION = (
@@ -95,7 +95,7 @@ def test_metric(kind, value):
             InvalidInputError,
             "X passed to ClasswiseNeighbors contains 'a', which is not a number, in row 0 of column 0 (could not "
             "convert string to float: 'a').\nHint: distances need numbers; "
-            "neighboragg.features.TabularFeatures().fit_transform(X) makes them of any table.",
+            "convert any table with neighboragg.features.TabularFeatures().fit_transform(X).",
         ),
         (
             X[:, :0],

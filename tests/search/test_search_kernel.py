@@ -1,4 +1,4 @@
-"""The compiled search: equal bits in every variant and by NumPy, and what happens where it cannot be used."""
+"""The compiled search: equal bits in every variant and NumPy, and the fallback if it is not available."""
 
 import copy
 import re
@@ -236,7 +236,9 @@ def test_of_equal_distances_the_lower_id_comes_first_even_if_squares_differ():
 def test_too_large_values_are_refused_by_all():
     index = ClasswiseNeighbors(1).fit([[0.0]], [0])
     for name in AVAILABLE:
-        with pytest.raises(InvalidInputError, match=re.escape("contains the value 1e+300, too large")):
+        with pytest.raises(
+            InvalidInputError, match=re.escape("contains the value 1e+300, which is too large")
+        ):
             search(name, index, np.array([[1e300]]))
 
 
@@ -302,15 +304,15 @@ class TestChoice:
         with pytest.raises(InvalidParameterError) as caught:
             kernel_in_use()
         assert str(caught.value) == (
-            "The environment variable NEIGHBORAGG_KERNEL asks for 'avx512': this processor does not have it.\n"
-            "Hint: unset it; the fastest search that is available is then used."
+            "The environment variable NEIGHBORAGG_KERNEL selects 'avx512', which is not available: this processor does "
+            "not support it.\nHint: unset it to use the fastest search available."
         )
 
     @needs_compiled
     @pytest.mark.skipif(len(AVAILABLE) < 3, reason="the processor has one variant only")
     def test_a_variant_with_other_results_is_not_used(self, monkeypatch):
         monkeypatch.setattr(_choice, "_agree", lambda library, baseline: False)
-        with pytest.warns(RuntimeWarning, match="gives other results than the one for every processor"):
+        with pytest.warns(RuntimeWarning, match="returns different results than the baseline"):
             assert kernel_in_use().name == "baseline"
 
     @needs_compiled
@@ -332,12 +334,14 @@ class TestChoice:
         monkeypatch.setattr(_library, "FOLDER", tmp_path)
         kernel = kernel_in_use()
         assert (kernel.name, kernel.library) == ("numpy", None)
-        reason = "no compiled search (it was not compiled: no C++ compiler when neighboragg was installed)"
+        reason = "no compiled search (there was no C++ compiler when neighboragg was installed)"
         assert kernel.reason == reason
         neighboragg.show_versions()
         assert re.search(rf"^search +numpy: {re.escape(reason)}$", capsys.readouterr().out, re.MULTILINE)
         monkeypatch.setenv(_choice.VARIABLE, "baseline")
-        with pytest.raises(InvalidParameterError, match="asks for 'baseline': no compiled search"):
+        with pytest.raises(
+            InvalidParameterError, match="selects 'baseline', which is not available: no compiled search"
+        ):
             kernel_in_use()
 
     @needs_compiled
@@ -350,7 +354,7 @@ class TestChoice:
         assert kernel.name == "numpy"
         assert "was compiled from another source; run `make kernel`" in kernel.reason
 
-    def test_a_large_search_without_the_kernel_is_said_once(self, monkeypatch, tmp_path):
+    def test_a_large_search_without_the_kernel_warns_once(self, monkeypatch, tmp_path):
         monkeypatch.setattr(_library, "FOLDER", tmp_path)
         monkeypatch.setattr(_choice, "MANY_PRODUCTS", 100)
         index = ClasswiseNeighbors(1).fit(np.arange(20.0)[:, None], [0] * 20)
@@ -360,7 +364,7 @@ class TestChoice:
         assert caught[0].filename == __file__
         index.kneighbors(np.ones((6, 1)))
 
-    def test_who_asks_for_numpy_is_not_warned(self, monkeypatch):
+    def test_selecting_numpy_does_not_warn(self, monkeypatch):
         monkeypatch.setattr(_choice, "MANY_PRODUCTS", 0)
         monkeypatch.setenv(_choice.VARIABLE, "numpy")
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Search over blocks gives the bits of a search in memory, within the memory it may take."""
+"""Streamed search returns the same bits as a search in memory, within its memory limit."""
 
 import json
 import subprocess
@@ -153,7 +153,7 @@ def test_memory_as_text_is_memory_as_a_number(text, number):
     assert sizes[0] == sizes[1]
 
 
-def test_values_that_are_no_numbers_are_noticed_by_the_search(small_blocks):
+def test_values_that_are_not_numbers_are_noticed_by_the_search(small_blocks):
     X, y = make_data("plain", np.random.default_rng(0))
     X[37, 2] = np.nan
     small_blocks(20)

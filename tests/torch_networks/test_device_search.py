@@ -98,8 +98,8 @@ def test_a_device_that_multiplies_badly_is_refused(monkeypatch):
     with pytest.raises(InvalidParameterError) as refusal:
         on_device.kneighbors(queries)
     assert str(refusal.value) == (
-        "The 'device' parameter of Exact names a device whose products in single precision are not "
-        "accurate enough for an exact search. Got 'cpu'.\nHint: None searches without it."
+        "The 'device' parameter of Exact is a device whose single-precision products are not accurate "
+        "enough for an exact search. Got 'cpu'.\nHint: pass None to search without a device."
     )
 
 

@@ -122,7 +122,7 @@ def test_labels_are_not_judged_by_a_classifier_with_a_frozen_part(noise):
     with pytest.raises(InvalidParameterError) as error:
         MislabelDetector(frozen).fit(X, y)
     assert str(error.value) == (
-        "The 'estimator' parameter of MislabelDetector is a Pipeline with a frozen part, and so cannot be "
-        "cross-validated; its probabilities of rows it was trained on repeat wrong labels.\n"
-        "Hint: pass the classifier itself, or proba with its out-of-fold probabilities."
+        "The 'estimator' parameter of MislabelDetector is a Pipeline with a frozen part, so it cannot be "
+        "cross-validated. Its probabilities for its own training rows would repeat wrong labels.\n"
+        "Hint: pass the unfrozen classifier, or pass its out-of-fold probabilities as proba."
     )

@@ -151,7 +151,7 @@ def test_a_classifier_of_other_classes_is_refused(rows, tmp_path):
         neighboragg.load(tmp_path / "model.nagg", estimator=other)
     assert str(caught.value) == (
         "The estimator for the loaded TrustedClassifier has the classes ['no', 'yes'], but the model was saved with "
-        "[0, 1].\nHint: pass the classifier that the model was fitted with."
+        "[0, 1].\nHint: pass the classifier that was used to fit the model."
     )
 
 

@@ -316,7 +316,8 @@ REFUSALS = [
             X, y, np.ones(len(y))
         ),
         InvalidParameterError,
-        "TrustedClassifier got sample_weight, but Pipeline.fit does not take it.",
+        "TrustedClassifier got sample_weight, but Pipeline.fit does not accept it.\n"
+        "Hint: leave out sample_weight, or use a classifier that supports it.",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""Checks of parameters, rows, labels, probabilities and outcomes, with errors that name the remedy."""
+"""Validation of parameters, rows, labels, probabilities and outcomes, with errors that name the remedy."""
 
 import re
 import warnings
@@ -16,7 +16,7 @@ from neighboragg._core.inputs import as_column, as_plain, expand_vectors, missin
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
-# Squares of larger values overflow double precision inside a distance.
+# Squares of larger values overflow double precision in a distance.
 LARGEST_VALUE = 1e150
 PROBABILITY_TOLERANCE = 1e-3
 PLAIN_TYPES = (np.dtype(np.float64), np.dtype(np.float32))
@@ -40,7 +40,7 @@ def check_integer(value: Any, name: str, owner: str, *, minimum: int) -> int:
 def check_real(
     value: Any, name: str, owner: str, *, low: float, high: float, closed: str = "neither"
 ) -> float:
-    """Return `value` as a float within an interval; `closed` is one of neither, left, right, both."""
+    """Return `value` as a float in an interval; `closed` is "neither", "left", "right" or "both"."""
     left, right = closed in ("left", "both"), closed in ("right", "both")
     number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
     if (number >= low if left else number > low) and (number <= high if right else number < high):
@@ -52,7 +52,7 @@ def check_real(
 
 
 def check_memory(value: Any, name: str, owner: str, *, minimum: int) -> int:
-    """Return a number of bytes, given as such or as text like "500 MB" or "2GiB"."""
+    """Return a number of bytes from an int or from text such as "500 MB" or "2GiB"."""
     number = 0
     if isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value)
@@ -67,7 +67,7 @@ def check_memory(value: Any, name: str, owner: str, *, minimum: int) -> int:
 
 
 def check_choice(value: Any, name: str, owner: str, *, choices: Collection[str]) -> str:
-    """Return `value` if it is one of the named choices."""
+    """Return `value` if it is one of `choices`."""
     if isinstance(value, str) and value in choices:
         return value
     options = ", ".join(repr(choice) for choice in sorted(choices))
@@ -77,14 +77,14 @@ def check_choice(value: Any, name: str, owner: str, *, choices: Collection[str])
 
 
 def check_fitted(estimator: Any, attribute: str) -> None:
-    """Raise scikit-learn's error unless the estimator has what its fit gives it."""
+    """Raise scikit-learn's NotFittedError unless the estimator has the fitted attribute."""
     if attribute not in vars(estimator):
         check_is_fitted(estimator, attribute)
 
 
 def check_rows(X: ArrayLike, name: str, owner: str, *, n_features: int | None = None) -> FloatArray:
-    """Return `X` as a finite 2-D float array; float32 stays float32, all else becomes float64."""
-    # Squares that add up to no more than that of the largest value allowed: then no value is larger, and none is NaN.
+    """Return `X` as a finite 2-D float array; float32 stays float32, other types become float64."""
+    # If the sum of squares is at most LARGEST_VALUE², no value is larger and none is NaN.
     if _is_plain(X) and float(np.vdot(X, X)) <= LARGEST_VALUE**2:
         rows, largest = X, LARGEST_VALUE
     else:
@@ -96,22 +96,22 @@ def check_rows(X: ArrayLike, name: str, owner: str, *, n_features: int | None = 
         )
     if largest > LARGEST_VALUE:
         raise InvalidInputError(
-            f"{name} passed to {owner} contains the value {largest:.3g}, too large for a distance "
+            f"{name} passed to {owner} contains the value {largest:.3g}, which is too large for a distance "
             f"(at most {LARGEST_VALUE:g}).\nHint: scale the features, e.g. with StandardScaler."
         )
     return rows
 
 
 def _as_finite_rows(X: Any, name: str, owner: str) -> FloatArray:
-    """Anything that can be read as rows of finite numbers."""
+    """Convert anything that represents rows of finite numbers."""
     if sparse.issparse(X):
         raise InvalidInputError(
-            f"{name} passed to {owner} is a sparse matrix; distances are taken between dense rows.\n"
+            f"{name} passed to {owner} is a sparse matrix, but distances need dense rows.\n"
             "Hint: reduce it first, e.g. TruncatedSVD(100).fit_transform(X), or use TrustedClassifier, "
-            "which does so for sparse input."
+            "which reduces sparse input itself."
         )
     X = expand_vectors(as_plain(X, name, owner), name, owner)
-    hint = "distances need numbers; neighboragg.features.TabularFeatures().fit_transform(X) makes them of any table."
+    hint = "distances need numbers; convert any table with neighboragg.features.TabularFeatures().fit_transform(X)."
     with refusal_explained(X, name, owner, hint):
         return check_array(
             X,
@@ -124,7 +124,7 @@ def _as_finite_rows(X: Any, name: str, owner: str) -> FloatArray:
 
 
 def _is_plain(X: Any) -> TypeGuard[FloatArray]:
-    """Whether this is an array that scikit-learn would hand back as it is, if only its values are finite."""
+    """Whether scikit-learn would return this array unchanged, provided that its values are finite."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -135,7 +135,7 @@ def _is_plain(X: Any) -> TypeGuard[FloatArray]:
 
 
 def _largest(rows: FloatArray) -> float:
-    """Largest magnitude; NaN where there is one."""
+    """Largest magnitude, or NaN if any value is NaN."""
     return float(max(rows.max(initial=0.0), -rows.min(initial=0.0)))
 
 
@@ -149,16 +149,16 @@ def check_same_length(first: Any, first_name: str, second: Any, second_name: str
 
 
 def check_same_kind(labels: Array, classes: Array, name: str, owner: str) -> None:
-    """Raise if labels are strings and classes are numbers, or the other way round."""
+    """Raise if labels are strings and classes are numbers, or vice versa."""
     if (labels.dtype.kind in "US") != (classes.dtype.kind in "US") and labels.dtype.kind != "O":
         raise InvalidInputError(
-            f"{name} passed to {owner} is of type {labels.dtype}, but the classes are of type {classes.dtype}, "
-            "so that no label equals a prediction.\nHint: pass labels of the type that fit had."
+            f"{name} passed to {owner} has type {labels.dtype}, but the classes have type {classes.dtype}, "
+            "so no label can equal a prediction.\nHint: pass labels of the same type as in fit."
         )
 
 
 def check_scores(scores: ArrayLike, name: str, owner: str, *, minimum: int = 1) -> FloatArray:
-    """Return a 1-D float64 array without NaN; infinities have a rank and may stay."""
+    """Return a 1-D float64 array without NaN; infinities are allowed because they have a rank."""
     values = np.asarray(as_column(scores, name, owner), dtype=np.float64)
     if values.ndim != 1:
         raise InvalidInputError(
@@ -187,7 +187,7 @@ def check_labels(y: ArrayLike, name: str, owner: str) -> Array:
             f"{name} passed to {owner} contains NaN or infinity.\nHint: drop the rows without a label."
         )
     with warnings.catch_warnings():
-        # A few rows of many classes are no mistake: a batch to score, or a small validation set.
+        # A batch to score or a small validation set may well have few rows and many classes.
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         check_classification_targets(labels)
     return labels
@@ -197,12 +197,12 @@ def encode_labels(labels: Array, classes: Array, name: str, owner: str) -> IntAr
     """Return the position of each label in the sorted `classes`."""
     kinds = {labels.dtype.kind, classes.dtype.kind}
     if len(labels) and len(kinds) > 1 and kinds & {*"OUS"}:
-        # Mixed kinds (numbers against strings) have no order to search by.
+        # Numbers and strings cannot be compared, so searchsorted would fail.
         lookup = {label: i for i, label in enumerate(classes.tolist())}
         codes = np.array([lookup.get(label, -1) for label in labels.tolist()], dtype=np.intp)
     else:
         if kinds == {"i", "u"} and (labels >= 0).all():
-            labels = labels.astype(classes.dtype)  # side by side they would become floats and lose digits
+            labels = labels.astype(classes.dtype)  # a common type would be float and lose digits
         codes = classes.searchsorted(labels)
         if (known := classes.take(codes, mode="clip") == labels).all():
             return codes
@@ -220,7 +220,7 @@ def encode_labels(labels: Array, classes: Array, name: str, owner: str) -> IntAr
 def check_proba(
     proba: ArrayLike, name: str, owner: str, *, n_classes: int, n_rows: int | None = None
 ) -> FloatArray:
-    """Return probabilities as a float64 array of shape (n, n_classes) whose rows sum to exactly one."""
+    """Return probabilities as a float64 array of shape (n, n_classes), with rows normalized to sum to one."""
     if _are_plain_probabilities(proba) and proba.shape == (
         len(proba) if n_rows is None else n_rows,
         n_classes,
@@ -258,7 +258,7 @@ def check_proba(
 
 
 def _are_plain_probabilities(values: Any) -> TypeGuard[FloatArray]:
-    """Whether this is an array of double precision with some rows, and none of its values is negative or NaN."""
+    """Whether this is a nonempty float64 array without negative values or NaN."""
     return (
         _is_plain(values) and values.dtype == PLAIN_TYPES[0] and len(values) > 0 and bool(values.min() >= 0.0)
     )
@@ -277,7 +277,7 @@ def _preview(classes: Array) -> str:
 def check_outcomes(
     correct: ArrayLike, trust: ArrayLike, owner: str, *, probability: bool = False, minimum: int = 1
 ) -> tuple[BoolArray, NDArray[np.float64]]:
-    """Return both as 1-D arrays of one length; `probability` also asks for trust in [0, 1]."""
+    """Return both as 1-D arrays of equal length; with `probability`, trust must be in [0, 1]."""
     outcomes = check_correct(correct, "correct", owner, minimum)
     scores = check_trust(trust, "trust", owner, minimum)
     check_same_length(outcomes, "correct", scores, "trust", owner)
@@ -306,30 +306,30 @@ def check_correct(correct: ArrayLike, name: str, owner: str, minimum: int = 1) -
 
 
 def check_trust(trust: ArrayLike, name: str, owner: str, minimum: int = 1) -> NDArray[np.float64]:
-    """Return scores as a 1-D float64 array without NaN; infinities have a rank and stay."""
+    """Return scores as a 1-D float64 array without NaN; infinities are allowed because they have a rank."""
     values = _one_dimensional(trust, name, owner, minimum)
     if values.dtype.kind not in "biuf":
         raise InvalidInputError(
             f"{name} passed to {owner} must be numbers. Got dtype {values.dtype}.\n"
             "Hint: pass one float per row, higher for more trusted."
         )
-    # Adding zero turns -0.0 into 0.0, so that equal scores are also equal bits.
+    # Adding zero turns -0.0 into 0.0, so equal scores have equal bits.
     scores: NDArray[np.float64] = values.astype(np.float64) + 0.0
     if (missing := np.isnan(scores)).any():
         raise InvalidInputError(
             f"{name} passed to {owner} contains NaN, first in row {int(np.argmax(missing))}.\n"
-            "Hint: a row without a score has no rank; drop it from correct and trust alike."
+            "Hint: drop rows without a score from both correct and trust."
         )
     return scores
 
 
 def check_probability(trust: NDArray[np.float64], owner: str) -> None:
-    """Raise unless every score lies in [0, 1]."""
+    """Raise unless every score is in [0, 1]."""
     if (outside := (trust < 0.0) | (trust > 1.0)).any():
         row = int(np.argmax(outside))
         raise InvalidInputError(
             f"trust passed to {owner} must be probabilities in [0, 1]. Row {row} is {trust[row]:.6g}.\n"
-            "Hint: calibrate the score first, or use a metric of its order alone, e.g. auroc."
+            "Hint: calibrate the score first, or use a metric that depends only on its order, e.g. auroc."
         )
 
 
@@ -344,6 +344,6 @@ def _one_dimensional(values: ArrayLike, name: str, owner: str, minimum: int) -> 
     if array.dtype.kind == "O" and (missing := missing_mask(array)).any():
         raise InvalidInputError(
             f"{name} passed to {owner} is missing in {int(missing.sum())} of {len(array)} rows, first in row "
-            f"{int(missing.argmax())}.\nHint: drop these rows from correct and trust alike."
+            f"{int(missing.argmax())}.\nHint: drop these rows from both correct and trust."
         )
     return array

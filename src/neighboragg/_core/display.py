@@ -1,4 +1,4 @@
-"""Small tables as text and as HTML, with cells that line up."""
+"""Small tables as aligned text and as HTML."""
 
 from collections.abc import Mapping
 from html import escape
@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-# As many rows as fit on a screen; of longer tables the first and the last are shown.
+# As many rows as fit on a screen; longer tables show their first and last rows.
 MOST_ROWS = 20
 
 
 def text_table(columns: Mapping[str, Any], *, most_rows: int = MOST_ROWS) -> str:
-    """Columns side by side under their names: numbers to the right, all else to the left."""
+    """Format columns under their names: numbers are right-aligned, other values left-aligned."""
     if not columns:
         return ""
     n = len(next(iter(columns.values())))
@@ -26,7 +26,7 @@ def text_table(columns: Mapping[str, Any], *, most_rows: int = MOST_ROWS) -> str
 
 
 def html_table(columns: Mapping[str, Any], *, most_rows: int = MOST_ROWS) -> str:
-    """The same as an HTML table; every cell is escaped."""
+    """Format columns as an HTML table; every cell is escaped."""
     n = len(next(iter(columns.values()))) if columns else 0
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(
@@ -41,7 +41,7 @@ def html_table(columns: Mapping[str, Any], *, most_rows: int = MOST_ROWS) -> str
 
 
 def format_cell(value: Any) -> str:
-    """Numbers with three decimals, truth as yes and no, all else as it prints."""
+    """Format a cell: floats with three decimals, booleans as yes or no, other values by str."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, float | np.floating):
@@ -50,7 +50,7 @@ def format_cell(value: Any) -> str:
 
 
 def _shown(n: int, most: int) -> list[int | None]:
-    """Positions of the rows to show; None stands for those in between."""
+    """Positions of the rows to show; None stands for omitted rows."""
     if n <= most:
         return list(range(n))
     half = most // 2
@@ -58,7 +58,7 @@ def _shown(n: int, most: int) -> list[int | None]:
 
 
 def show_value(value: Any) -> str | None:
-    """Return a value as text, None for a missing one."""
+    """Return a value as text, or None if it is missing."""
     if _is_missing(value):
         return None
     if isinstance(value, bool | np.bool_):

@@ -1,4 +1,4 @@
-"""The classifier that is wrapped: what it must be able to do, and what is inside it."""
+"""Requirements on the wrapped classifier, and access to its parts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,16 +15,16 @@ from neighboragg.exceptions import InvalidParameterError
 
 
 def check_classifier(estimator: Any, owner: str, *, refitted: bool = False) -> None:
-    """Raise unless `estimator` gives probabilities and can be fitted, or is frozen and need not be `refitted`."""
+    """Raise unless `estimator` is a classifier with probabilities; with `refitted`, it must not be frozen."""
     frozen = [part for part in (estimator, *parts_of(estimator)) if is_frozen(part)]
     if refitted and any(hasattr(part, "predict") for part in frozen):
         which = (
             "is frozen" if frozen[0] is estimator else f"is a {type(estimator).__name__} with a frozen part"
         )
         raise InvalidParameterError(
-            f"The 'estimator' parameter of {owner} {which}, and so cannot be cross-validated; its probabilities "
-            "of rows it was trained on repeat wrong labels.\n"
-            "Hint: pass the classifier itself, or proba with its out-of-fold probabilities."
+            f"The 'estimator' parameter of {owner} {which}, so it cannot be cross-validated. Its probabilities "
+            "for its own training rows would repeat wrong labels.\n"
+            "Hint: pass the unfrozen classifier, or pass its out-of-fold probabilities as proba."
         )
     refuse_network(estimator, "estimator", owner, OUT_OF_FOLD if refitted else WRAPPED)
     if not (hasattr(estimator, "fit") and _gives_probabilities(estimator)):
@@ -53,44 +53,44 @@ def refuse_network(value: Any, name: str, owner: str, hint: str) -> None:
 
 
 def _gives_probabilities(estimator: Any) -> bool:
-    """Whether it has `predict_proba`, or will have it when it is fitted."""
+    """Whether it has `predict_proba` now or after fit."""
     inner = estimator
     while isinstance(inner, Pipeline | GridSearchCV | RandomizedSearchCV):
         inner = inner.steps[-1][1] if isinstance(inner, Pipeline) else inner.estimator
-    # The default of stacking is a logistic regression, which it does not admit before it is fitted.
+    # Unfitted stacking hides predict_proba, but its default final estimator is a logistic regression.
     by_default = isinstance(inner, StackingClassifier) and inner.final_estimator is None
     return by_default or hasattr(estimator, "predict_proba")
 
 
 def check_same_classes(estimator: Any, classes: Array, owner: str) -> None:
-    """Raise if a classifier knows other classes than a saved model does."""
+    """Raise if the classes of a classifier differ from those of a saved model."""
     known = np.asarray(getattr(estimator, "classes_", classes))
     if known.tolist() != classes.tolist():
         raise InvalidParameterError(
             f"The estimator for the loaded {owner} has the classes {known.tolist()}, but the model was "
-            f"saved with {classes.tolist()}.\nHint: pass the classifier that the model was fitted with."
+            f"saved with {classes.tolist()}.\nHint: pass the classifier that was used to fit the model."
         )
 
 
 def is_frozen(estimator: Any) -> bool:
-    """Whether it is trained already, and not to be fitted again."""
+    """Whether it is already trained and must not be fitted again."""
     return isinstance(estimator, FrozenEstimator) or getattr(estimator, "is_frozen", False) is True
 
 
 def gives_vectors(estimator: Any) -> bool:
-    """Whether one pass through it, by `embed`, gives probabilities and vectors of rows that may be of any kind."""
+    """Whether its `embed` method returns probabilities and vectors from one pass over any kind of rows."""
     return hasattr(unfrozen(estimator), "embed")
 
 
 def unfrozen(estimator: Any) -> Any:
-    """The estimator itself, where it is frozen."""
+    """The estimator inside any FrozenEstimator."""
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     return estimator
 
 
 def parts_of(estimator: Any) -> Iterator[Any]:
-    """Every estimator inside another, however deep; what is frozen is not looked into."""
+    """All nested estimators of an estimator, except those inside frozen ones."""
     if hasattr(estimator, "get_params") and not isinstance(estimator, type | FrozenEstimator):
         for value in estimator.get_params(deep=False).values():
             yield from _estimators_in(value)
@@ -106,7 +106,7 @@ def _estimators_in(value: Any) -> Iterator[Any]:
 
 
 def preprocessing_of(estimator: Any) -> Any:
-    """What makes vectors inside the classifier: the steps before the last of a Pipeline, or all of a network."""
+    """The part of a classifier that makes vectors: all but the last step of a Pipeline, or a whole network."""
     inner = unfrozen(estimator)
     if gives_vectors(inner):
         return inner
@@ -114,16 +114,16 @@ def preprocessing_of(estimator: Any) -> Any:
 
 
 def has_preprocessing(estimator: Any) -> bool:
-    """Whether something inside the classifier makes vectors; a Pipeline need not be cut in two to know."""
+    """Whether a part of the classifier makes vectors; cheaper than slicing a Pipeline."""
     inner = unfrozen(estimator)
     return (isinstance(inner, Pipeline) and len(inner.steps) > 1) or gives_vectors(inner)
 
 
 def preprocessed(pipeline: Pipeline, X: Any) -> Any:
-    """Rows after the steps before the last."""
+    """Transform rows by all steps but the last."""
     if type(pipeline) is not Pipeline:
         return pipeline[:-1].transform(X)
-    # Step by step, as a Pipeline of these steps would, but without asking first whether each of them is fitted.
+    # The same as a Pipeline of these steps, without its check that each step is fitted.
     for _, step in pipeline.steps[:-1]:
         if step is not None and step != "passthrough":
             X = step.transform(X)
@@ -131,7 +131,7 @@ def preprocessed(pipeline: Pipeline, X: Any) -> Any:
 
 
 def weight_parameter(estimator: Any, owner: str) -> str:
-    """Name under which `fit` takes sample weights."""
+    """Name of the `fit` parameter for sample weights."""
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         if has_fit_parameter(last, "sample_weight"):
@@ -139,5 +139,6 @@ def weight_parameter(estimator: Any, owner: str) -> str:
     elif has_fit_parameter(estimator, "sample_weight"):
         return "sample_weight"
     raise InvalidParameterError(
-        f"{owner} got sample_weight, but {type(estimator).__name__}.fit does not take it."
+        f"{owner} got sample_weight, but {type(estimator).__name__}.fit does not accept it.\n"
+        "Hint: leave out sample_weight, or use a classifier that supports it."
     )

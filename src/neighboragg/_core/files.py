@@ -1,4 +1,4 @@
-"""Outputs: written whole or not at all, and safe to open in a spreadsheet."""
+"""Output files that are written completely or not at all, and that are safe to open in a spreadsheet."""
 
 import os
 import re
@@ -10,20 +10,20 @@ from typing import Any, Protocol
 
 from neighboragg.exceptions import InvalidInputError
 
-# What a spreadsheet takes for a formula; a number with a sign is none.
+# A spreadsheet treats such a text as a formula, unless it is a signed number.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def escape_formula(value: Any) -> Any:
-    """Put an apostrophe before a text that a spreadsheet would run; anything else stays as it is."""
+    """Prefix an apostrophe to a text that a spreadsheet would run as a formula; return other values as is."""
     if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value
 
 
 def unescape_formula(text: str) -> str:
-    """Take back what :func:`escape_formula` did to a text."""
+    """Undo :func:`escape_formula`."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
@@ -33,26 +33,27 @@ def home() -> Path:
 
 
 class Stage(Protocol):
-    """Gives a temporary path to write to instead of the final one."""
+    """A function that returns a temporary path to write to instead of the final path."""
 
     def __call__(self, path: Path) -> Path:
-        """The path to write to, in the same folder and with the same suffix."""
+        """Return a temporary path in the same folder and with the same suffix."""
 
 
 def check_outputs(*paths: Path, overwrite: bool) -> None:
-    """Raise if a file to write is there already, or is a folder."""
+    """Raise if an output file already exists or is a folder."""
     for path in paths:
         if path.is_dir():
-            raise InvalidInputError(f"The output {path} is a folder.\nHint: name a file.")
+            raise InvalidInputError(f"The output {path} is a folder.\nHint: pass the path of a file.")
         if path.exists() and not overwrite:
             raise InvalidInputError(
-                f"{path} exists already.\nHint: choose another name with -o, or replace it with --overwrite."
+                f"The output {path} already exists.\n"
+                "Hint: choose another name with -o, or replace the file with --overwrite."
             )
 
 
 @contextmanager
 def staged_files() -> Iterator[Stage]:
-    """Write several files beside where they belong, and move all into place at the end."""
+    """Write several files to temporary paths, and move all of them into place at the end."""
     staged: list[tuple[Path, Path]] = []
 
     def stage(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What users pass as rows: tensors, data sets, texts, vectors and views, and how rows are taken from them."""
+"""Conversion of the kinds of rows that users pass: arrays, frames, tensors, data sets, texts and images."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from neighboragg.exceptions import InvalidInputError, NeighborAggError
 
 
 def as_plain(values: Any, name: str, owner: str) -> Any:
-    """Tensors as arrays; a Hugging Face `Dataset` or an Arrow table as a data frame; all else as it is."""
+    """Convert tensors to arrays, and a Hugging Face `Dataset` or Arrow table to a frame; return other types as is."""
     if _is_tensor(values):
         return _array_of(values)
     if isinstance(values, list | tuple) and len(values) and _is_tensor(values[0]):
@@ -22,43 +22,43 @@ def as_plain(values: Any, name: str, owner: str) -> Any:
         keys = ", ".join(repr(key) for key in list(values)[:5])
         raise InvalidInputError(
             f"{name} passed to {owner} is a {type(values).__name__} with the keys {keys}.\n"
-            f"Hint: pass one of its values, or pandas.DataFrame({name}) if each holds a column."
+            f"Hint: pass one of its values, or pandas.DataFrame({name}) if each value is a column."
         )
     if hasattr(values, "column_names"):
         if not hasattr(values, "to_pandas") or not hasattr(values, "__len__"):
             raise InvalidInputError(
-                f"{name} passed to {owner} is a {type(values).__name__}, whose rows cannot be read more than once.\n"
-                "Hint: load the data set without streaming, or collect what you need into arrays."
+                f"{name} passed to {owner} is a {type(values).__name__}, whose rows can only be read once.\n"
+                "Hint: load the data set without streaming, or copy the rows into arrays."
             )
         return values.to_pandas()
     return values
 
 
 def as_column(values: Any, name: str, owner: str) -> Any:
-    """One value per row: as :func:`as_plain`, integers and booleans of pandas without loss of digits."""
+    """Convert one value per row like :func:`as_plain`, keeping all digits of pandas integers and booleans."""
     plain = as_plain(values, name, owner)
     if hasattr(values, "column_names") and is_frame(plain):
         if len(plain.columns) != 1:
             names = ", ".join(repr(column) for column in plain.columns)
             raise InvalidInputError(
-                f"{name} passed to {owner} is a {type(values).__name__} with the columns {names}, but one value per "
-                f"row is needed.\nHint: pass one column of it, e.g. {name}[{str(plain.columns[-1])!r}]."
+                f"{name} passed to {owner} must have one value per row. Got a {type(values).__name__} with the columns "
+                f"{names}.\nHint: pass one column, e.g. {name}[{str(plain.columns[-1])!r}]."
             )
         plain = plain[plain.columns[0]]
     kind = getattr(plain, "dtype", None)
-    # pandas has types of its own, of which scikit-learn would make floats.
+    # scikit-learn would convert the extension types of pandas to floats.
     if (hasattr(kind, "na_value") or kind == np.dtype(object)) and np.ndim(plain) == 1:
         return _narrowed(np.asarray(plain, dtype=object))
     return plain
 
 
 def is_frame(X: Any) -> bool:
-    """Whether `X` is a data frame, of pandas or polars."""
+    """Whether `X` is a pandas or polars data frame."""
     return hasattr(X, "columns") and hasattr(X, "shape")
 
 
 def expand_vectors(X: Any, name: str, owner: str) -> Any:
-    """A frame with vectors in a column (lists, arrays or tensors) gets a column for each of their numbers."""
+    """Replace each frame column of vectors (lists, arrays or tensors) with one column per number."""
     if not is_frame(X):
         return X
     vectors = {column: first for column in X.columns if (first := _first_vector(X, column)) is not None}
@@ -81,7 +81,7 @@ def is_missing(value: Any) -> bool:
     except (
         TypeError,
         ValueError,
-    ):  # pandas.NA has no truth value; neither has an array, which is not missing
+    ):  # pandas.NA has no truth value; an array has none either, but is not missing
         return not hasattr(value, "__len__")
 
 
@@ -93,12 +93,12 @@ def missing_mask(values: Array) -> BoolArray:
 
 
 class _NotNumericError(InvalidInputError, TypeError):
-    """Also a TypeError, as scikit-learn has it."""
+    """Also a TypeError, as scikit-learn raises."""
 
 
 @contextmanager
 def refusal_explained(X: Any, name: str, owner: str, hint: str) -> Iterator[None]:
-    """If values that are not numbers are refused, say which, where, and what to do."""
+    """Name the first value that is not a number, its place and the remedy in the error."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -113,23 +113,23 @@ def refusal_explained(X: Any, name: str, owner: str, hint: str) -> Iterator[None
 
 
 def needs_numbers(estimator: Any) -> str:
-    """Hint for who passed something else than numbers to a classifier that refuses it."""
+    """Hint for a classifier that accepts only numbers."""
     return (
-        f"{type(estimator).__name__} needs numbers; put it into a Pipeline after a ColumnTransformer that makes them, "
-        "or drop the column."
+        f"{type(estimator).__name__} needs numbers; put it in a Pipeline after a ColumnTransformer that encodes the "
+        "column, or drop the column."
     )
 
 
 def refuse_labels_as_column(X: Any, labels: Array, owner: str) -> None:
-    """Raise if a column of a frame is the labels themselves: whatever is learned from it is worth nothing."""
+    """Raise if a column of a frame equals the labels, because a model that learns from it is useless."""
     for column in X.columns if is_frame(X) else ():
         values = np.asarray(X[column])
         if values.dtype.kind == "O" and not all(isinstance(value, str | int | float) for value in values):
-            continue  # labels are complete, and neither vectors nor dates
+            continue  # missing values, vectors and dates cannot equal labels
         if values.shape == labels.shape and bool(np.all(values == labels)):
             raise InvalidInputError(
                 f"Column {column!r} of X passed to {owner} is equal to y in every row.\n"
-                "Hint: leave the labels out of X."
+                "Hint: drop the labels from X."
             )
 
 
@@ -147,13 +147,13 @@ def _array_of(tensor: Any) -> Array:
 
 
 def _narrowed(values: Array) -> Array:
-    """Booleans, integers or floats that came as objects; anything else, or with gaps, stays."""
+    """Convert objects that are all booleans, integers or floats; return other or incomplete columns as is."""
     given = values.tolist()
     if given and all(isinstance(value, bool | np.bool_) for value in given):
         return np.array(given, dtype=bool)
     if given and all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in given):
         low, high = min(given), max(given)
-        # NumPy would make floats of integers on both sides of its widest types, and lose digits.
+        # NumPy would convert integers outside the range of one integer type to floats and lose digits.
         if low >= -(2**63) and high < 2**63:
             return np.array(given, dtype=np.int64)
         return np.array(given, dtype=np.uint64) if low >= 0 and high < 2**64 else values
@@ -163,7 +163,7 @@ def _narrowed(values: Array) -> Array:
 
 
 def _first_vector(X: Any, column: Any) -> Any:
-    """The first value of a column, if it is a vector of numbers."""
+    """The first value of a column if it is a vector, else None."""
     values = X[column]
     kind = str(getattr(values, "dtype", ""))
     if not kind.lower().startswith(("object", "list", "array", "fixed_size_list")):
@@ -182,13 +182,13 @@ def _stacked(values: Any, column: Any, length: int, name: str, owner: str) -> Ar
         if row is None or row.shape != (length,):
             given = "nothing" if row is None else f"a vector of shape {row.shape}"
             raise InvalidInputError(
-                f"{where} holds vectors of {length} numbers, but {given} in row {i}.\n"
+                f"{where} must contain vectors of {length} numbers. Got {given} in row {i}.\n"
                 "Hint: every row needs a vector of the same length; drop the other rows."
             )
         if row.dtype.kind not in "biuf":
             raise InvalidInputError(
-                f"{where} holds lists of {row.dtype.type.__name__} in row {i}, not vectors of numbers.\n"
-                "Hint: turn it into numbers first, or leave the column out."
+                f"{where} must contain vectors of numbers. Got a list of {row.dtype.type.__name__} in row {i}.\n"
+                "Hint: convert it to numbers first, or drop the column."
             )
         rows.append(row)
     return np.array(rows)
@@ -199,7 +199,7 @@ def _plain_vector(value: Any) -> Array:
 
 
 def _first_odd_value(X: Any) -> tuple[int, Any, Any] | None:
-    """Row, column and value of the first that is not a number, where columns may hold anything."""
+    """Row, column and value of the first entry that is not a number, or None."""
     if is_frame(X):
         columns = {column: np.asarray(X[column]) for column in X.columns}
     else:
@@ -218,14 +218,14 @@ def _first_odd_value(X: Any) -> tuple[int, Any, Any] | None:
     return None
 
 
-# Of a class in a sample, where it has so many: what is learned should know every class.
+# A sample contains at least this many rows of each class, or all rows of smaller classes.
 LEAST_OF_A_CLASS = 50
 
 
 def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -> BoolArray:
-    """Which rows to hold out: the same share of every class, and never the only row of a class."""
+    """Mask of the rows to hold out: the same share of every class, but never the only row of a class."""
     counts = np.bincount(codes)
-    # Rounding at random keeps rare classes in the validation rows now and then.
+    # Random rounding gives rare classes a chance to appear among the validation rows.
     quota = np.minimum(np.floor(fraction * counts + rng.uniform(size=len(counts))), np.maximum(counts - 1, 0))
     if not quota.any() and counts.max() > 1:
         quota[counts.argmax()] = 1
@@ -238,7 +238,7 @@ def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -
 
 
 def draw_sample(codes: IntArray, most: int, seed: int) -> IntArray:
-    """Positions of `most` rows drawn at random, and some more of rare classes; all if there are no more than that."""
+    """Positions of `most` random rows, plus more rows of rare classes; all rows if there are at most `most`."""
     n = len(codes)
     if n <= most:
         return np.arange(n)
@@ -254,7 +254,7 @@ def draw_sample(codes: IntArray, most: int, seed: int) -> IntArray:
 
 
 def as_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
-    """Data frames, sparse matrices, texts and pictures as they are, all else as an array with two dimensions."""
+    """Return frames, sparse matrices, texts and images as is; convert anything else to a 2-D array."""
     if type(X) is np.ndarray and X.ndim == 2:
         return X
     X = as_plain(X, "X", owner)
@@ -262,7 +262,7 @@ def as_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
         return X if keep_vectors else expand_vectors(X, "X", owner)
     if _holds_pictures(X):
         pictures = np.empty(len(X), dtype=object)
-        for i, value in enumerate(X):  # one by one: NumPy would make one array of pictures of the same size
+        for i, value in enumerate(X):  # one by one, because NumPy would stack images of equal size
             pictures[i] = str(value) if isinstance(value, os.PathLike) else value
         return pictures
     rows = np.asarray(X)
@@ -275,13 +275,13 @@ def as_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
 
 
 def _holds_pictures(X: Any) -> bool:
-    """Whether rows are PIL images, or paths of files."""
+    """Whether the rows are PIL images or file paths."""
     first = X[0] if isinstance(X, list | tuple | np.ndarray) and np.ndim(X[:0]) == 1 and len(X) else None
     return isinstance(first, os.PathLike) or all(hasattr(first, name) for name in ("convert", "tobytes"))
 
 
 def take_rows(X: Any, rows: IntArray) -> Any:
-    """Some rows of an array, data frame or sparse matrix, of the same kind."""
+    """Select rows of an array, data frame or sparse matrix; the type stays the same."""
     if sparse.issparse(X):
         return X.tocsr()[rows]
     if hasattr(X, "iloc"):
@@ -290,18 +290,15 @@ def take_rows(X: Any, rows: IntArray) -> Any:
 
 
 def row_names(X: Any, n: int) -> Array:
-    """What a user calls the rows: the index of a pandas frame, else their positions."""
+    """Names of the rows: the index of a pandas frame, otherwise positions."""
     return X.index if hasattr(X, "iloc") else np.arange(n)
 
 
 def reference_names(frames: Sequence[Any]) -> Array | None:
-    """Names of the rows of pandas frames one after the other, as numbers or strings; None if by position."""
+    """Names of the rows of concatenated pandas frames as numbers or strings; None if they are positions."""
     if not all(hasattr(frame, "iloc") for frame in frames):
         return None
     names = np.concatenate([np.asarray(frame.index) for frame in frames])
     if names.dtype.kind in "iu":
         return None if np.array_equal(names, np.arange(len(names))) else names
     return np.array([str(name) for name in names])
-
-
-# What the only view is called, and its learned metric.

@@ -1,4 +1,4 @@
-"""Optional packages, and the public home of exported names."""
+"""Imports of optional packages, and the public module of exported names."""
 
 from importlib import import_module
 from types import FunctionType
@@ -8,7 +8,7 @@ from neighboragg.exceptions import MissingExtraError
 
 
 def import_extra(module: str, *, extra: str, purpose: str) -> Any:
-    """Import `module`, or say which extra of neighboragg brings it."""
+    """Import `module`, or raise an error that names the extra of neighboragg to install."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -20,14 +20,12 @@ def import_extra(module: str, *, extra: str, purpose: str) -> Any:
 
 
 def publish(namespace: dict[str, Any]) -> None:
-    """Make a module the home of what it exports, or neighboragg for what users import from there.
-
-    Call it last in the module, with `globals()`: a class that changed its home later would change its hash.
-    """
+    """Set `__module__` of all exported names to this module, or to neighboragg for its top-level names."""
+    # Must run at the end of the module: changing the module of a class later would change its hash.
     package = namespace["__name__"]
     rooms = import_module("neighboragg").ROOMS
     if "__all__" in namespace:
-        # What other rooms of the package import from here is no business of a user's tab key.
+        # Tab completion shows only public names.
         namespace.setdefault("__dir__", lambda: sorted(namespace["__all__"]))
     for name in namespace.get("__all__", ()):
         _settle(namespace[name], package)

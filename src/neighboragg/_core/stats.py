@@ -1,4 +1,4 @@
-"""Small statistics on arrays: exact binomial limits, softmax, groups in order of appearance."""
+"""Small statistics on arrays: exact binomial limits, softmax and numbering by appearance."""
 
 from typing import Any, NamedTuple
 
@@ -11,14 +11,14 @@ from neighboragg._core.types import Array, FloatArray, IntArray
 
 
 def lower_limit(successes: Any, trials: Any, tail: float) -> FloatArray:
-    """The proportion under which so many successes, or more, have the probability `tail`; 0 without any."""
+    """Lower Clopper-Pearson limit: the proportion at which P(at least this many successes) equals `tail`."""
     k, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
-    # The clipped parameter belongs to an end that is replaced.
+    # Clipping only affects entries that np.where replaces.
     return np.where(k == 0, 0.0, beta.ppf(tail, np.maximum(k, 1.0), n - k + 1.0))
 
 
 def upper_limit(successes: Any, trials: Any, tail: float) -> FloatArray:
-    """The proportion under which so few successes, or fewer, have the probability `tail`; 1 if all are."""
+    """Upper Clopper-Pearson limit: the proportion at which P(at most this many successes) equals `tail`."""
     k, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     return np.where(k == n, 1.0, beta.isf(tail, k + 1.0, np.maximum(n - k, 1.0)))
 
@@ -30,13 +30,13 @@ def softmax(logits: FloatArray) -> FloatArray:
 
 
 def by_appearance(values: Array) -> IntArray:
-    """Values numbered in the order in which they first appear, so that it does not matter what they are called."""
+    """Number the values in order of first appearance, so that their names do not matter."""
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[inverse.ravel()])
 
 
 def best_other_class(trust: FloatArray, codes: IntArray) -> IntArray:
-    """The most trusted class but the given one."""
+    """The most trusted class other than the given one."""
     others = trust.copy()
     others[np.arange(len(codes)), codes] = -1.0
     return others.argmax(axis=1)

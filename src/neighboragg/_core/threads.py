@@ -1,4 +1,4 @@
-"""Threads of ours; matrix products and boosting on one thread where more would mostly wait for each other."""
+"""Numbers of threads, and limits on the threads of matrix products and boosting."""
 
 import sys
 from collections.abc import Iterator
@@ -11,15 +11,16 @@ from joblib import effective_n_jobs, parallel_config
 
 from neighboragg.exceptions import InvalidParameterError
 
-# Boosting of fewer rows gains nothing from a second thread.
+# With fewer rows, boosting does not benefit from a second thread.
 ROWS_FOR_THREADS = 20_000
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Threads that an `n_jobs` parameter stands for, whatever the limits on processes."""
+    """Number of threads for an `n_jobs` parameter, regardless of limits on processes."""
     if n_jobs == 0:
         raise InvalidParameterError(
-            "The 'n_jobs' parameter must not be 0.\nHint: a number of threads, -1 for one on every core, None for one."
+            "The 'n_jobs' parameter must not be 0.\n"
+            "Hint: pass a number of threads, -1 for one per core, or None for one."
         )
     with parallel_config(backend="threading"):
         return int(effective_n_jobs(n_jobs))
@@ -27,7 +28,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 @contextmanager
 def boosting_threads(n_rows: int, n_jobs: int | None) -> Iterator[None]:
-    """Bound the threads of scikit-learn's boosting, which has no `n_jobs` and takes every core."""
+    """Limit the threads of scikit-learn's boosting, which uses all cores and does not have `n_jobs`."""
     most = n_threads(n_jobs) if n_rows >= ROWS_FOR_THREADS else 1
     libraries = [(library, library.num_threads) for library in _libraries(len(sys.modules), "openmp")]
     try:
@@ -40,7 +41,7 @@ def boosting_threads(n_rows: int, n_jobs: int | None) -> Iterator[None]:
 
 
 class _OneThread:
-    """Limits matrix products to one thread while anybody is within; threads may enter together, and again."""
+    """Context that limits matrix products to one thread; it is reentrant, and several threads may enter it."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -59,21 +60,21 @@ class _OneThread:
     def __exit__(self, *error: object) -> None:
         with self.lock:
             self.n_inside -= 1
-            # Only the last restores: an earlier one would take another's limit for the original.
+            # Only the last thread to leave restores the number of threads.
             if self.n_inside == 0 and self.before:
                 _set_threads(self.before)
 
 
 @lru_cache(maxsize=2)
 def _libraries(n_modules: int, user_api: str) -> list[threadpoolctl.LibController]:
-    """The loaded libraries of a kind; looking for them takes longer than a small search."""
+    """The loaded libraries of one kind; cached, because listing them takes longer than a small search."""
     return threadpoolctl.ThreadpoolController().select(user_api=user_api).lib_controllers
 
 
 def _set_threads(numbers: list[tuple[threadpoolctl.LibController, int]]) -> None:
     """Set the threads of each matrix library."""
-    # From threadpoolctl 3.8 on, only the thread that set the limit of OpenBLAS first may change it, and calls by
-    # others do nothing without a word. The lock above is the order that this rule is there to enforce.
+    # Since threadpoolctl 3.8, only the thread that first set the limit of OpenBLAS may change it, and calls by other
+    # threads are silently ignored. The lock of _OneThread already provides the order that this rule enforces.
     _disown()
     for library, number in numbers:
         library.set_num_threads(number)
@@ -81,7 +82,7 @@ def _set_threads(numbers: list[tuple[threadpoolctl.LibController, int]]) -> None
 
 
 def _disown() -> None:
-    """Let any thread set limits; versions of threadpoolctl before 3.8 always do."""
+    """Allow any thread to set limits, as threadpoolctl before 3.8 always does."""
     disown = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if disown is not None:
         disown(force=True)

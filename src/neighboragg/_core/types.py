@@ -13,6 +13,6 @@ if TYPE_CHECKING:
     FloatArray = NDArray[np.floating[Any]]
     IntArray = NDArray[np.signedinteger[Any]]
 else:
-    # What help() and inspect.signature show: a name, where the expansions take several hundred characters.
+    # help() and inspect.signature show these short names instead of several hundred characters.
     ArrayLike = type("ArrayLike", (), {"__module__": "numpy.typing"})
     Array = BoolArray = FloatArray = IntArray = np.ndarray

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
 
-# Beyond this many classes, counts in the cells are too small to read.
+# With more classes than this, the counts in the cells would be too small to read.
 MOST_WRITTEN = 15
 
 
 class LabelMatrixDisplay:
-    """How often each label was given where another is suggested."""
+    """Matrix that counts how often each label was given for each suggested label."""
 
     image_: "AxesImage | None"
     texts_: "list[Text]"
@@ -58,11 +58,11 @@ class LabelMatrixDisplay:
         self.image_ = axes.imshow(self.counts, **style)
         self.texts_ = self._write_counts(axes) if len(self.classes) <= MOST_WRITTEN else []
         places, names = range(len(self.classes)), [str(label) for label in self.classes.tolist()]
-        # Labels are no formulas, whatever dollar signs are in them.
+        # A dollar sign in a label does not start a formula.
         axes.set_xticks(places, names, rotation=90 if max(map(len, names)) > 3 else 0, parse_math=False)
         axes.set_yticks(places, names, parse_math=False)
         if self.n_hidden:
-            axes.set_title(f"{self.n_hidden:,} more with other labels", fontsize="medium")
+            axes.set_title(f"{self.n_hidden:,} rows with other labels not shown", fontsize="medium")
         return self
 
     def _write_counts(self, axes: "Axes") -> "list[Text]":
@@ -112,12 +112,12 @@ class LabelScoreDisplay:
         self.kept_ = axes.bar(edges[:-1], kept, **(of_kept | shape))
         self.flagged_ = axes.bar(edges[:-1], flagged, **(of_flagged | shape))
         if log:
-            axes.set_ylim(bottom=0.5)  # a bar of one label is seen
+            axes.set_ylim(bottom=0.5)  # keeps a bar of one label visible
         self.line_ = None
         if self.threshold is not None and np.isfinite(self.threshold):
             self.line_ = axes.axvline(
                 self.threshold, color="0.2", linestyle="--", label=f"threshold ({self.threshold:.3g})"
             )
         axes.set(xlabel="Score of the label (low is suspicious)", ylabel="Labels")
-        axes.legend(loc="upper left")  # where the fewest labels are; "best" warns where it is slow
+        axes.legend(loc="upper left")  # the emptiest corner; "best" can be slow and then warns
         return self

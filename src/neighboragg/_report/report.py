@@ -1,4 +1,4 @@
-"""Did trust help on these rows: a summary and how it is shown."""
+"""The trust report: a summary of how much trust helped, as text, HTML and plots."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ def summarize_trust(
     n_resamples: int = 500,
     random_state: Any = 0,
 ) -> dict[str, Any]:
-    """Compare trust with the classifier's own confidence on rows whose labels are known."""
+    """Compare trust with the classifier's own confidence on labeled rows."""
     owner = "summarize_trust"
     level = check_real(confidence_level, "confidence_level", owner, low=0, high=1)
     hits, scores = check_outcomes(correct, trust, owner)
@@ -96,20 +96,23 @@ def _if_probability(metric: Any, hits: BoolArray, scores: FloatArray) -> Any:
 
 
 NAMES = ("trust", "confidence")
+BINS_TITLE = "Trust and share of correct predictions, by bins of trust:"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TrustReport:
-    """Whether trust helped on rows whose labels are known, beside the classifier's own confidence.
+    """Comparison of trust with the classifier's own confidence on labeled rows.
 
-    Made by :meth:`neighboragg.TrustedClassifier.report`. It prints as a few lines; :meth:`plot` draws it.
+    :meth:`neighboragg.TrustedClassifier.report` returns one. Print it for a short text, or call :meth:`plot`.
 
     Parameters
     ----------
     summary : dict
-        From :func:`summarize_trust`.
+        All numbers of the report.
     correct : ndarray of bool of shape (n,)
+        Whether each prediction was correct.
     trust, confidence : ndarray of shape (n,)
+        The two scores of each prediction.
 
     Examples
     --------
@@ -120,7 +123,7 @@ class TrustReport:
     >>> model = TrustedClassifier(GaussianNB(), random_state=0).fit(X[:900], y[:900])
     >>> report = model.report(X[900:], y[900:], n_resamples=50)
     >>> print(report.verdict.partition(":")[0])
-    Trust tells right from wrong better than the classifier's confidence
+    Trust separates correct from wrong predictions better than the classifier's confidence
     >>> report.to_dict()["n_rows"]
     897
     """
@@ -131,12 +134,11 @@ class TrustReport:
     confidence: FloatArray
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers of the report, ready for JSON.
+        """All numbers of the report as plain Python values, ready for JSON.
 
         Returns
         -------
         summary : dict
-            As :func:`summarize_trust` gives it.
         """
         return dict(self.summary)
 
@@ -146,22 +148,24 @@ class TrustReport:
         found = self.summary["auroc"]
         if found is None:
             kind = "right" if self.summary["n_errors"] == 0 else "wrong"
-            return f"All {self.summary['n_rows']} predictions are {kind}, so there is nothing to tell apart."
+            return (
+                f"All {self.summary['n_rows']} predictions are {kind}, so the two scores cannot be compared."
+            )
         gain = found["difference"]
         if gain["low"] is None or gain["low"] <= 0 <= gain["high"]:
             how = "about as well as"
         else:
             how = "better than" if gain["estimate"] > 0 else "worse than"
         return (
-            f"Trust tells right from wrong {how} the classifier's confidence: AUROC "
-            f"{found['trust']['estimate']:.3f} against {found['confidence']['estimate']:.3f}, "
+            f"Trust separates correct from wrong predictions {how} the classifier's confidence: AUROC "
+            f"{found['trust']['estimate']:.3f} compared with {found['confidence']['estimate']:.3f}, "
             f"difference {_interval(gain, '+.3f')}."
         )
 
     def __repr__(self) -> str:
         lines = [self._headline(), self.verdict, "", text_table(self._table())]
         if self._reliability():
-            lines += ["", "Trust beside the share that was correct:", text_table(self._reliability())]
+            lines += ["", BINS_TITLE, text_table(self._reliability())]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -170,16 +174,16 @@ class TrustReport:
             html_table(self._table()),
         ]
         if self._reliability():
-            parts.append(f"<p>Trust beside the share that was correct:</p>{html_table(self._reliability())}")
+            parts.append(f"<p>{BINS_TITLE}</p>{html_table(self._reliability())}")
         return "".join(parts)
 
     def plot(self) -> "Figure":
-        """Draw errors among what is kept, and trust beside the share that was correct.
+        """Plot the risk-coverage curves and the reliability curves of trust and confidence.
 
         Returns
         -------
         figure : matplotlib Figure
-            Risk and coverage on the left; reliability on the right, of the scores that are probabilities.
+            Risk against coverage on the left. Reliability on the right, for scores that are probabilities.
         """
         pyplot = import_extra("matplotlib.pyplot", extra="cli", purpose="TrustReport.plot")
         figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
@@ -188,8 +192,8 @@ class TrustReport:
             RiskCoverageDisplay.from_predictions(self.correct, scores, name=name, ax=left)
             if self.summary["reliability"][name] is not None:
                 ReliabilityDisplay.from_predictions(self.correct, scores, name=name, ax=right)
-        left.set_title("Errors among the predictions kept")
-        right.set_title("Score beside the share that was correct")
+        left.set_title("Errors among accepted predictions")
+        right.set_title("Share of correct predictions by score")
         return figure
 
     def _headline(self) -> str:
@@ -200,13 +204,13 @@ class TrustReport:
         )
 
     def _table(self) -> dict[str, list[str]]:
-        """What is compared, one column for each score."""
+        """The compared metrics, with one column for each score."""
         summary = self.summary
         rows: dict[str, list[str]] = {}
         if summary["auroc"] is not None:
             rows["AUROC"] = [_interval(summary["auroc"][name], ".3f") for name in NAMES]
         for point in summary["coverage_at_risk"]:
-            rows[f"kept at {point['risk']:.0%} errors"] = [f"{point[name]:.1%}" for name in NAMES]
+            rows[f"accepted at {point['risk']:.0%} errors"] = [f"{point[name]:.1%}" for name in NAMES]
         rows["calibration error (ECE)"] = [
             "–" if summary["ece"][name] is None else f"{summary['ece'][name]:.3f}" for name in NAMES
         ]

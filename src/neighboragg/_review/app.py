@@ -1,69 +1,23 @@
-"""The review page as an application, and the server that shows it on this machine."""
+"""The server that shows the review page on this machine."""
 
 import html
 import ipaddress
 import os
-import re
 import secrets
 import socket
 import sys
-import time
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
-from neighboragg._core.checks import check_real
 from neighboragg._core.packages import import_extra, publish
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.labels import AuditFiles, Origin, ReviewSet, load_review_set
 
-if TYPE_CHECKING:
-    from fastapi import FastAPI
+PACKAGES = ("uvicorn", "fastapi", "jinja2")
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
-
-
-def create_app(
-    review_set: ReviewSet,
-    store_path: str | os.PathLike[str],
-    *,
-    token: str,
-    image_root: str | os.PathLike[str] | None = None,
-    allowed_hosts: Sequence[str] = LOOPBACK_HOSTS,
-    lease_seconds: float = 300.0,
-    confidence_level: float = 0.95,
-    clock: Callable[[], float] = time.time,
-) -> "FastAPI":
-    """Return the review page of a review set as a FastAPI application."""
-    owner = "create_app"
-    if not isinstance(token, str) or not re.fullmatch(r"[A-Za-z0-9_-]{16,}", token):
-        raise InvalidParameterError(
-            "The 'token' parameter of create_app must have 16 or more letters, digits, '-' or '_'.\n"
-            "Hint: secrets.token_urlsafe(32)."
-        )
-    check_real(lease_seconds, "lease_seconds", owner, low=0, high=float("inf"), closed="left")
-    check_real(confidence_level, "confidence_level", owner, low=0, high=1)
-    if image_root is None and any(item.kind == "image" for item in review_set.items):
-        raise InvalidInputError(
-            "The review set has images, but create_app got image_root=None.\n"
-            "Hint: pass the folder that the image paths are relative to."
-        )
-    for module in ("fastapi", "jinja2"):
-        import_extra(module, extra="review", purpose="The review page")
-    from neighboragg._review.routes import build_app
-
-    return build_app(
-        review_set,
-        store_path,
-        token=token,
-        image_root=None if image_root is None else Path(image_root),
-        allowed_hosts=allowed_hosts,
-        lease_seconds=lease_seconds,
-        confidence_level=confidence_level,
-        clock=clock,
-    )
 
 
 def review(
@@ -96,23 +50,19 @@ def review(
     browser : bool, default=True
         Whether to open the address in the default browser.
     store_path : path-like, default=None
-        The SQLite file of the decisions. If None, it is next to the review set and named after it:
+        The SQLite file for the decisions. If None, it is stored next to the review set as
         ``name.decisions.sqlite``.
     token : str, default=None
-        The secret in the address. If None, a new random one.
-
-    See Also
-    --------
-    create_app : The application alone.
+        The secret in the address. If None, a random one is generated.
 
     Notes
     -----
-    The browser is not given the address itself, since the command line of a browser is visible to everybody on
-    the machine: it opens a small file that only this user can read, which leads to the address. Where a browser
-    may not read that file, open the address that is printed.
+    Only people who have the token in the address can open the page. Every user of the machine can see the command
+    line of a browser, so the browser opens a small file that only you can read and that redirects to the address. If
+    the browser cannot read this file, open the printed address.
 
-    The page is served without encryption. On an address other than the loopback, anyone on the way can read the
-    token; put a proxy with TLS before it.
+    The connection is not encrypted. If `host` is not the loopback, anyone on the network path can read the token; use a
+    proxy with TLS.
 
     Examples
     --------
@@ -120,7 +70,9 @@ def review(
     >>> review("suspicious.csv", port=8000)  # doctest: +SKIP
     Review page: http://127.0.0.1:8000/?token=…
     """
-    uvicorn = import_extra("uvicorn", extra="review", purpose="The review page")
+    uvicorn, *_ = (import_extra(name, extra="review", purpose="The review page") for name in PACKAGES)
+    from neighboragg._review.routes import create_app
+
     source = Path(file)
     if source.suffix.lower() == ".csv":
         source = AuditFiles(source).existing_review()
@@ -146,7 +98,7 @@ def review(
             if not _is_loopback(host):
                 sys.stdout.write(
                     "Warning: other machines can reach this address, and the connection is not encrypted.\n"
-                    f"The page answers to the names {', '.join(names)}; allow others with --allow-host.\n"
+                    f"The page accepts the host names {', '.join(names)}; allow others with --allow-host.\n"
                 )
             sys.stdout.flush()
             with _private_page(address) if browser else nullcontext() as page:
@@ -154,7 +106,7 @@ def review(
                     webbrowser.open(page)
                 uvicorn.Server(config).run(sockets=[listener])
     except KeyboardInterrupt:
-        # The usual way to end; uvicorn has shut down in order and passes the signal on.
+        # The usual way to stop; uvicorn has shut down cleanly and passes the signal on.
         pass
     finally:
         app.state.store.close()
@@ -168,23 +120,23 @@ def _image_root(review_set: ReviewSet, path: Path) -> Path:
 
 
 def _check_images(review_set: ReviewSet, root: Path) -> None:
-    """Raise if all images are missing: then the folder is wrong."""
+    """Raise if all images are missing, because then the folder must be wrong."""
     paths = [str(item.content["image"]) for item in review_set.items if item.kind == "image"]
     if paths and not any((root / path).is_file() for path in paths):
         raise InvalidInputError(
-            f"None of the {len(paths):,} images to review is below {root}; the first is {paths[0]}.\n"
-            "Hint: --images folder, the folder that was audited, or that of the table."
+            f"None of the {len(paths):,} images to review is in {root}; the first is {paths[0]}.\n"
+            "Hint: pass --images with the folder that was audited, or the folder of the table."
         )
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket: browsers that come before the server is up wait in its queue."""
+    """Return a listening socket; it queues browsers that connect before the server is ready."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
         raise InvalidParameterError(
-            f"Cannot listen on {host}, port {port}: {error}.\nHint: port 0 takes a free one."
+            f"Cannot listen on {host}, port {port}: {error}.\nHint: use port 0 for any free port."
         ) from error
 
 
@@ -202,7 +154,7 @@ def _host_names(host: str, others: Sequence[str]) -> tuple[str, ...]:
 
 @contextmanager
 def _private_page(address: str) -> Iterator[str]:
-    """Yield the address of a file that leads to the page and that only this user can read."""
+    """Yield the address of a file that redirects to the page and that only this user can read."""
     with TemporaryDirectory(prefix="neighboragg-") as folder:
         page = Path(folder) / "review.html"
         page.touch(mode=0o600)
@@ -216,7 +168,7 @@ def _private_page(address: str) -> Iterator[str]:
 
 
 def _url_host(host: str) -> str:
-    """Return the host as it stands in an address; a wildcard is no address to go to."""
+    """Return the host as written in an address; a wildcard becomes the name of this machine."""
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
     return f"[{host}]" if ":" in host else host

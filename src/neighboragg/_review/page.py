@@ -1,4 +1,4 @@
-"""What the templates of the review page show."""
+"""The data that the templates of the review page show."""
 
 import io
 import re
@@ -16,16 +16,15 @@ import numpy as np
 
 from neighboragg._core.display import _is_missing, show_value
 from neighboragg._data.folder import IMAGE_TYPES
-from neighboragg._review.queue import QUEUE_NAMES, SHOW_NAMES, Queue, Queues, ReviewFilter
-from neighboragg._review.statistics import statistics_of_counts
+from neighboragg._review.queue import QUEUE_NAMES, SHOW_NAMES, Queue, Queues, ReviewFilter, review_statistics
 from neighboragg._review.store import Decision, DecisionConflictError, DecisionStore
 from neighboragg._web import RefusedError, csrf_token
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.features import open_picture
 from neighboragg.labels import Neighbor, ReviewItem, ReviewSet
 
-# A column is marked if it lies at least this far from the neighbors, in standard deviations of the column
-# (a category that no neighbor shares counts as one), and is among the farthest few.
+# A column is marked if its distance from the neighbors is at least this many standard deviations of the column
+# (a category that no neighbor shares counts as one), and if it is among the few largest.
 _SMALLEST_GAP = 0.75
 _MOST_MARKS = 3
 _MOST_SCALED = 5_000
@@ -33,7 +32,7 @@ _MOST_SCALED = 5_000
 
 @dataclass(frozen=True, slots=True)
 class ColumnContrast:
-    """One column of a row beside what is usual among the neighbors of the given and the suggested class."""
+    """One column of a row, with the usual value among the neighbors of the given and of the suggested class."""
 
     name: str
     value: str | None
@@ -43,7 +42,7 @@ class ColumnContrast:
 
 
 def column_scales(review_set: ReviewSet) -> dict[str, float]:
-    """Standard deviation of each numeric column over rows and neighbors of the review set, or some of them."""
+    """Standard deviation of each numeric column over a sample of the rows and neighbors of the review set."""
     items = review_set.items[:: 1 + len(review_set.items) // _MOST_SCALED]
     contents = [item.content for item in items]
     contents += [neighbor.content for item in items for neighbor in item.neighbors]
@@ -89,7 +88,7 @@ def _gap(value: Any, others: list[Any], scale: float) -> float:
 
 
 def _usual(others: list[Any]) -> str | None:
-    """Median of numbers, else the most frequent value."""
+    """Median of numbers, otherwise the most frequent value."""
     if not others:
         return ""
     if numbers := [float(other) for other in others if _is_number(other)]:
@@ -117,15 +116,17 @@ PAST = {
 
 
 def check_name(name: str) -> str:
-    """Return a reviewer's name, trimmed; it must not look like a formula in a spreadsheet."""
+    """Return a reviewer's name, trimmed; a spreadsheet must not read it as a formula."""
     name = " ".join(name.split())
     if not re.fullmatch(r"\w[\w .'-]{0,39}", name):
-        raise InvalidInputError("A name has up to 40 letters, digits, spaces, points or hyphens.")
+        raise InvalidInputError(
+            "A name must start with a letter or digit and have up to 40 letters, digits, spaces, periods or hyphens."
+        )
     return name
 
 
 def link(path: str, *queries: dict[str, str], **fields: Any) -> str:
-    """Return an address with the fields that have a value."""
+    """Return an address with all fields that have a value."""
     merged = {name: value for query in queries for name, value in query.items()} | fields
     text = urlencode({name: value for name, value in merged.items() if value not in (None, "")})
     return f"{path}?{text}" if text else path
@@ -133,6 +134,7 @@ def link(path: str, *queries: dict[str, str], **fields: Any) -> str:
 
 @cache
 def environment() -> jinja2.Environment:
+    """The templates with their filters."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -142,7 +144,7 @@ def environment() -> jinja2.Environment:
     )
     environment.filters |= {
         "show": show_value,
-        # The path of a picture stays as it is.
+        # The path of an image is not capitalized.
         "sentence": lambda text: text if "/" in text else text[:1].upper() + text[1:],
         "count": lambda number: f"{number:,}",
         "percent": _percent,
@@ -155,7 +157,7 @@ def environment() -> jinja2.Environment:
 
 
 def _percent(share: float) -> str:
-    """Whole per cents, but never a rounded 0 or 100."""
+    """Format a share in whole percent, but never round to 0 or 100."""
     value = 100 * share
     return f"{value:.0f} %" if value in (0, 100) or 0.5 <= value <= 99.5 else f"{value:.1f} %"
 
@@ -165,13 +167,13 @@ def _neighbor_values(neighbors: tuple[Neighbor, ...], name: str) -> list[str | N
 
 
 SIDE = 320
-# Smaller files are sent as they are.
+# Smaller files are sent unchanged.
 LARGE_BYTES = 100_000
 N_KEPT = 500
 
 
 def thumbnail(file: Path) -> bytes | None:
-    """A small copy of a large picture as JPEG."""
+    """A small JPEG copy of a large image; None for small or unreadable files."""
     facts = file.stat()
     if facts.st_size < LARGE_BYTES:
         return None
@@ -181,11 +183,11 @@ def thumbnail(file: Path) -> bytes | None:
 @lru_cache(maxsize=N_KEPT)
 def _small_copy(file: Path, changed: int, size: int) -> bytes | None:
     try:
-        picture = open_picture(file)
-        picture.thumbnail((SIDE, SIDE))
+        image = open_picture(file)
+        image.thumbnail((SIDE, SIDE))
         buffer = io.BytesIO()
-        picture.save(buffer, "JPEG", quality=85)
-    except Exception:  # the browser may still show what Pillow cannot read
+        image.save(buffer, "JPEG", quality=85)
+    except Exception:  # the browser may be able to show a file that Pillow cannot read
         return None
     return buffer.getvalue()
 
@@ -223,7 +225,7 @@ class Site:
         lease_seconds: float,
         confidence_level: float,
     ) -> "Site":
-        """Prepare what does not change between requests."""
+        """Prepare everything that does not change between requests."""
         contents = [item.content for item in review_set.items]
         contents += [near.content for item in review_set.items for near in item.neighbors]
         return cls(
@@ -253,7 +255,7 @@ class Site:
             reviewer=reviewer,
             tabs=_tabs(chosen, queues),
             progress={"done": len(part) - part.count("todo"), "total": len(part)},
-            statistics=statistics_of_counts(
+            statistics=review_statistics(
                 self.review_set,
                 *(queue.counts for queue in queues.values()),
                 confidence_level=self.confidence_level,
@@ -273,10 +275,10 @@ class Site:
     def item_page(self, row: int, session: str, chosen: ReviewFilter, did: Decision | None) -> str:
         """Render one row with its evidence."""
         item = self.items[row]
-        # The log is read before the rest: a decision that comes in between makes the version stale, not wrong.
+        # Read the log first: a decision made in the meantime makes the version stale, but never wrong.
         history = self.store.log(row)
         queue = self.queues.filtered(chosen)
-        # While rows are being decided one walks through all, decided or not, to be able to go back to the last.
+        # While deciding, "back" and "next" also visit decided rows, so that one can return to the last decision.
         walked = "all" if chosen.show == "todo" else chosen.show
         before, after = queue.around(row, walked)
         columns = contrast(item, self.review_set.columns, self.scales) if item.kind == "table" else []
@@ -313,19 +315,19 @@ class Site:
         )
 
     def done_page(self, session: str, chosen: ReviewFilter, did: Decision | None) -> str:
-        """Render the page at the end of a queue."""
+        """Render the last page of a queue."""
         later = replace(chosen, show="later").query()
         n_later = self.queues.filtered(chosen).count("later")
         return self.page("done.html", session, chosen, did=did, later=later, n_later=n_later)
 
     def image(self, path: str) -> tuple[Path, str]:
-        """Return the file and the type of a picture of the review set."""
+        """Return the file and the media type of an image of the review set."""
         if self.image_root is None or path not in self.images:
-            raise RefusedError(404, "No such picture", "The review set has no such picture.")
+            raise RefusedError(404, "Image not found", "The review set does not contain this image.")
         file = (self.image_root / path).resolve()
-        # A link in the folder could still lead out of it.
+        # A symbolic link could still point outside the folder.
         if not file.is_relative_to(self.image_root) or not file.is_file():
-            raise RefusedError(404, "No such picture", "The picture is missing from the folder of images.")
+            raise RefusedError(404, "Image not found", "The image is missing from the image folder.")
         return file, IMAGE_TYPES[Path(path).suffix.lower()]
 
     def _groups(self, item: ReviewItem) -> list[dict[str, Any]]:
@@ -353,7 +355,7 @@ def _tabs(chosen: ReviewFilter, queues: dict[str, Queue]) -> list[dict[str, Any]
 
 
 def _most_different(columns: list[ColumnContrast]) -> tuple[list[ColumnContrast], list[ColumnContrast]]:
-    """Split a wide table: the columns that differ most, and the rest, both in the order of the data."""
+    """Split the columns of a wide table into those that differ most and the rest, each in the original order."""
     ranked = sorted(range(len(columns)), key=lambda place: (-max(columns[place].gaps), place))
     main = set(ranked[:_MOST_COLUMNS])
     return (
@@ -363,7 +365,7 @@ def _most_different(columns: list[ColumnContrast]) -> tuple[list[ColumnContrast]
 
 
 def _bars(item: ReviewItem, classes: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Trust of the most trusted classes, and of the given and suggested ones in any case."""
+    """Trust of the most trusted classes, always including the given and the suggested class."""
     trust = dict(zip(classes, item.trust, strict=True))
     ranked = sorted(classes, key=lambda label: -trust[label])
     chosen = set(ranked[:_MOST_BARS]) | {item.given, item.suggested}

@@ -1,13 +1,14 @@
-"""Which rows come in which order: queues, filters, and the way from one row to the next.
+"""Queues of rows to review, their filters, and statistics of the decisions.
 
-What is decided about a row is one byte in each queue that has the row. Finding the next undecided row is a search
-for a byte, and counts change by one with each decision, so that no page takes longer because a queue is long.
+Each queue stores the decision about a row as one byte. The next undecided row is found by searching for a byte, and
+each decision changes the counts by one, so pages stay fast for long queues.
 """
 
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import isfinite
 from threading import Lock
 
@@ -15,10 +16,10 @@ import numpy as np
 
 from neighboragg._core.display import show_value
 from neighboragg._core.types import BoolArray, IntArray
-from neighboragg._review.statistics import Counts
 from neighboragg._review.store import DecisionStore
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.labels import ReviewItem, ReviewSet
+from neighboragg.promises import errors_left_interval, precision_interval
 
 QUEUE_NAMES = {
     "flagged": "Flagged, most suspicious first",
@@ -39,7 +40,7 @@ _LONGEST_SEARCH = 200
 
 @dataclass(frozen=True, slots=True)
 class ReviewFilter:
-    """The part of the review set a browser works on; travels in the address of every page."""
+    """The part of the review set that a browser shows; part of the address of every page."""
 
     queue: str = "flagged"
     label: str = ""
@@ -79,12 +80,31 @@ class ReviewFilter:
 
     @property
     def narrows(self) -> bool:
-        """Whether it leaves out rows of the queue, whatever is decided about them."""
+        """Whether it excludes rows of the queue regardless of their decisions."""
         return bool(self.label or self.search) or self.low is not None or self.high is not None
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Numbers of wrong labels, right labels and open rows in a queue."""
+
+    wrong: int
+    right: int
+    open: int
+
+    @property
+    def decided(self) -> int:
+        """Rows whose label is known."""
+        return self.wrong + self.right
+
+    @property
+    def total(self) -> int:
+        """All rows of the set."""
+        return self.decided + self.open
+
+
 class Queue:
-    """Rows in an order, with what is decided about each."""
+    """Rows in order of review, with the decision about each."""
 
     def __init__(self, rows: IntArray, ranks: IntArray, places: Mapping[int, int], states: bytes) -> None:
         self._rows = rows
@@ -98,23 +118,23 @@ class Queue:
 
     @property
     def counts(self) -> Counts:
-        """How many labels were found wrong and right, and how many rows are open."""
+        """Numbers of wrong labels, right labels and open rows."""
         wrong, right = self._counts[_STATES["relabel"]], self._counts[_STATES["keep"]]
         return Counts(wrong, right, len(self) - wrong - right)
 
     def count(self, show: str) -> int:
-        """Number of rows that are shown."""
+        """Number of rows that `show` selects."""
         return sum(self._counts[state] for state in _SHOWN[show])
 
     def rows(self, show: str) -> Iterator[int]:
-        """Go through the rows that are shown."""
+        """Iterate over the rows that `show` selects."""
         place = self._next(show, 0)
         while place >= 0:
             yield int(self._rows[place])
             place = self._next(show, place + 1)
 
     def around(self, row: int, show: str) -> tuple[int | None, int | None]:
-        """Return the shown rows before and after a row, which itself may be missing."""
+        """Return the shown rows before and after a row; the row itself need not be in the queue."""
         place, is_here = self._find(row)
         before = max(self._states.rfind(state, 0, place) for state in _SHOWN[show])
         after = self._next(show, place + is_here)
@@ -124,7 +144,7 @@ class Queue:
         )
 
     def number(self, row: int, show: str) -> int | None:
-        """Return the place of a row among the shown ones, counting from 1."""
+        """Return the position of a row among the shown rows, starting at 1."""
         place, is_here = self._find(row)
         if not is_here or self._states[place] not in _SHOWN[show]:
             return None
@@ -134,7 +154,7 @@ class Queue:
         return 1 + sum(int(np.count_nonzero(states == state)) for state in _SHOWN[show])
 
     def note(self, row: int, state: int) -> None:
-        """Keep in mind what is decided about a row."""
+        """Record the decision about a row."""
         place, is_here = self._find(row)
         if is_here:
             self._counts[self._states[place]] -= 1
@@ -142,12 +162,12 @@ class Queue:
             self._states[place] = state
 
     def part(self, chosen: IntArray) -> "Queue":
-        """Return the queue of the rows at some places of this whole queue."""
+        """Return a queue with only the rows at these positions of the whole queue."""
         states = np.frombuffer(bytes(self._states), dtype=np.uint8)[chosen]
         return Queue(self._rows[chosen], chosen, self._places, states.tobytes())
 
     def _find(self, row: int) -> tuple[int, bool]:
-        """Place of a row here, and whether it is here; if not, the place where it would be."""
+        """Position of a row, or the position where it would be, and whether it is in the queue."""
         rank = self._places.get(row, -1)
         place = int(np.searchsorted(self._ranks, rank))
         return place, place < len(self) and self._ranks[place] == rank
@@ -158,7 +178,7 @@ class Queue:
 
 
 class _Order:
-    """One queue of a review set as columns, to filter by."""
+    """One queue of a review set, stored in columns for filtering."""
 
     def __init__(self, items: Sequence[ReviewItem], classes: Sequence[str]) -> None:
         self._codes = {label: code for code, label in enumerate(classes)}
@@ -185,7 +205,7 @@ class _Order:
 
 
 class _Texts:
-    """The values of every row, each different one kept once, so that a search reads it once."""
+    """The values of every row; distinct values are stored once, so a search reads each only once."""
 
     def __init__(self, rows: Sequence[Sequence[str]]) -> None:
         numbers: dict[str, int] = {}
@@ -197,7 +217,7 @@ class _Texts:
         self._ends = np.cumsum([len(value) + 1 for value in numbers])
 
     def containing(self, text: str) -> BoolArray:
-        """Which rows have a text, which is of one line, in one of their values."""
+        """Mask of the rows in which any value contains a one-line text."""
         found = [match.start() for match in re.finditer(re.escape(text), self._all)]
         has_text = np.zeros(len(self._ends), dtype=bool)
         has_text[np.searchsorted(self._ends, np.array(found, dtype=np.int64), side="right")] = True
@@ -207,7 +227,7 @@ class _Texts:
 
 
 class Queues:
-    """The queues of a review set and of every filter in use, kept up to date with the decisions in a store."""
+    """The queues of a review set and of the filters in use, updated with the decisions in a store."""
 
     def __init__(self, review_set: ReviewSet, store: DecisionStore) -> None:
         self._store = store
@@ -220,17 +240,17 @@ class Queues:
 
     @property
     def new_classes(self) -> list[str]:
-        """Classes in force that the review set does not have."""
+        """Classes in use that reviewers added to the review set."""
         return sorted(set(self._new_labels.values()))
 
     def whole(self) -> dict[str, Queue]:
-        """Return all queues, up to date."""
+        """Update and return all queues."""
         with self._lock:
             self._update()
             return {name: order.queue for name, order in self._orders.items()}
 
     def filtered(self, chosen: ReviewFilter) -> Queue:
-        """Return the rows of a filter, up to date, whatever is decided about them."""
+        """Update and return the queue of a filter, with rows in every state."""
         with self._lock:
             self._update()
             if not chosen.narrows:
@@ -244,7 +264,7 @@ class Queues:
             return self._filtered[key]
 
     def _update(self) -> None:
-        """Take over what was decided since, here or by another process."""
+        """Apply the decisions made since the last update, by this or another process."""
         self._last, changes = self._store.changes(self._last)
         queues = [order.queue for order in self._orders.values()] + list(self._filtered.values())
         for row, decision in changes.items():
@@ -257,7 +277,7 @@ class Queues:
 
 
 def _searched(item: ReviewItem) -> list[str]:
-    """All values that a search looks at; blanks of any kind are one space."""
+    """All values of a row that a search covers, with whitespace collapsed."""
     values = [item.title, item.given, item.suggested]
     values += [show_value(value) or "" for value in (*item.content.values(), *item.details.values())]
     return [" ".join(value.split()).casefold() for value in values]
@@ -273,3 +293,59 @@ def _number(text: str, name: str) -> float | None:
     if not isfinite(value):
         raise InvalidInputError(f"The {name} score must be a number. Got {text!r}.")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewStatistics:
+    """Counts and intervals from the decisions in force."""
+
+    flagged: Counts
+    sample: Counts
+    random: Counts
+    precision: tuple[float, float] | None
+    errors_left: tuple[int, int] | None
+    n_unseen: int
+    confidence_level: float
+
+    @property
+    def errors_estimate(self) -> float | None:
+        """Estimated errors left, if open and unseen rows resemble the decided random rows."""
+        return self.n_unseen * self.random.wrong / self.random.decided if self.random.decided else None
+
+
+def review_statistics(
+    review_set: ReviewSet, flagged: Counts, sample: Counts, random: Counts, *, confidence_level: float
+) -> ReviewStatistics:
+    """Precision of the flagged rows and number of errors left, with exact intervals."""
+    n_unseen = int(review_set.n_judged - review_set.n_flagged - random.total)
+    return ReviewStatistics(
+        flagged=flagged,
+        sample=sample,
+        random=random,
+        precision=_precision(flagged, sample, confidence_level) if flagged.total else None,
+        errors_left=_errors_left(random, n_unseen, confidence_level) if random.total else None,
+        n_unseen=n_unseen,
+        confidence_level=confidence_level,
+    )
+
+
+# The page requests the same counts repeatedly.
+@lru_cache(maxsize=256)
+def _precision(flagged: Counts, sample: Counts, confidence_level: float) -> tuple[float, float]:
+    size = flagged.total
+    lower, upper = (
+        precision_interval(wrong, sample.total, n_flagged=size, confidence_level=confidence_level)[end]
+        for end, wrong in enumerate((sample.wrong, sample.wrong + sample.open))
+    )
+    certain = flagged.wrong / size, (size - flagged.right) / size
+    low, high = max(lower, certain[0]), min(upper, certain[1])
+    # The ranges are disjoint only if the sample was misleading; the certain range is still valid.
+    return (low, high) if low <= high else certain
+
+
+@lru_cache(maxsize=256)
+def _errors_left(random: Counts, n_unseen: int, confidence_level: float) -> tuple[int, int]:
+    low = errors_left_interval(random.wrong, random.total, n_unseen, confidence_level=confidence_level)[0]
+    most = random.wrong + random.open
+    high = errors_left_interval(most, random.total, n_unseen, confidence_level=confidence_level)[1]
+    return low, high

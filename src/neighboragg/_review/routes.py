@@ -1,16 +1,20 @@
-"""Routes of the review page."""
+"""The review page as a FastAPI application."""
 
 import os
+import re
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
+from neighboragg._core.checks import check_real
+from neighboragg._review.app import LOOPBACK_HOSTS
 from neighboragg._review.export import LOG_COLUMNS, label_rows, log_rows, to_csv, to_parquet
 from neighboragg._review.page import Site, check_name, link, thumbnail
 from neighboragg._review.queue import ReviewFilter
@@ -19,30 +23,41 @@ from neighboragg._web import Guard, RefusedError, read_form
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, MissingExtraError
 from neighboragg.labels import ReviewSet
 
-if TYPE_CHECKING:
-    from fastapi import FastAPI
 _STATIC = Path(__file__).parent / "static"
 _STATIC_TYPES = {"review.css": "text/css", "review.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
-def build_app(
+def create_app(
     review_set: ReviewSet,
     store_path: str | os.PathLike[str],
     *,
     token: str,
-    image_root: Path | None,
-    allowed_hosts: Sequence[str],
-    lease_seconds: float,
-    confidence_level: float,
-    clock: Callable[[], float],
+    image_root: str | os.PathLike[str] | None = None,
+    allowed_hosts: Sequence[str] = LOOPBACK_HOSTS,
+    lease_seconds: float = 300.0,
+    confidence_level: float = 0.95,
+    clock: Callable[[], float] = time.time,
 ) -> FastAPI:
-    """Return the application; see `create_app`."""
+    """Return the review page of a review set as a FastAPI application."""
+    owner = "create_app"
+    if not isinstance(token, str) or not re.fullmatch(r"[A-Za-z0-9_-]{16,}", token):
+        raise InvalidParameterError(
+            "The 'token' parameter of create_app must have at least 16 letters, digits, '-' or '_'.\n"
+            "Hint: secrets.token_urlsafe(32)."
+        )
+    check_real(lease_seconds, "lease_seconds", owner, low=0, high=float("inf"), closed="left")
+    check_real(confidence_level, "confidence_level", owner, low=0, high=1)
+    if image_root is None and any(item.kind == "image" for item in review_set.items):
+        raise InvalidInputError(
+            "The review set has images, but create_app got image_root=None.\n"
+            "Hint: pass the folder that the image paths are relative to."
+        )
     store = DecisionStore(store_path, review_set, clock=clock)
     site = Site.build(
         review_set,
         store,
         token=token,
-        image_root=image_root,
+        image_root=None if image_root is None else Path(image_root),
         lease_seconds=lease_seconds,
         confidence_level=confidence_level,
     )
@@ -52,8 +67,8 @@ def build_app(
         yield
         store.close()
 
-    # The generated documentation pages load scripts from another host; traces would carry the token in the
-    # address away. Versions of FastAPI without telemetry ignore the setting.
+    # The generated documentation pages load scripts from another host, and traces would leak the token in the
+    # address. Versions of FastAPI without telemetry ignore the setting.
     app = FastAPI(
         title=review_set.title,
         docs_url=None,
@@ -207,7 +222,7 @@ def _add_files(app: FastAPI, site: Site) -> None:
 def _go_on(
     site: Site, chosen: ReviewFilter, session: str, *, after: int | None, did: Decision | None
 ) -> Response:
-    """Lead to the next row: while deciding, one that nobody else has; while looking back, the one after."""
+    """Redirect to the next row: while deciding, one that nobody else is reviewing; otherwise the following one."""
     queue = site.queues.filtered(chosen)
     if chosen.show == "todo":
         row = site.store.sessions.hand_out(queue.rows("todo"), session=session, seconds=site.lease_seconds)
@@ -219,14 +234,14 @@ def _go_on(
 
 
 def _attempt(site: Site, row: int, fields: dict[str, str]) -> dict[str, Any]:
-    """Return what a form asks for, as the parameters of `DecisionStore.record`."""
+    """Convert the fields of a form to parameters of `DecisionStore.record`."""
     action, label, note = fields.get("action", ""), None, fields.get("note", "")
     new_class = False
     if action == "enter":
-        # The Enter key in a field stands for the button beside it.
+        # The Enter key in a field acts as the button next to it.
         action = "new_class" if fields.get("new_class", "").strip() else "note"
     if action == "note":
-        # A note alone leaves what is decided as it is; a row that is not decided becomes unsure.
+        # A note alone does not change the decision; a row without a decision becomes unsure.
         if not note.strip():
             raise InvalidInputError("There is nothing to save: the note is empty.")
         in_force = site.store.in_force(row)
@@ -237,7 +252,7 @@ def _attempt(site: Site, row: int, fields: dict[str, str]) -> dict[str, Any]:
         action, label = "relabel", fields.get("chosen_class", "")
     elif action == "relabel":
         label = fields.get("new_label")
-    # Somebody may have named this class before.
+    # A reviewer may have added this class before.
     new_class = new_class or label in site.queues.new_classes
     return {"action": action, "label": label, "note": note, "new_class": new_class}
 
@@ -251,7 +266,7 @@ def _filter(site: Site, request: Request) -> ReviewFilter:
 
 
 def _did(site: Site, request: Request) -> Decision | None:
-    """Return the entry that led to this page, to say what was done; only a number stands in the address."""
+    """Return the log entry that led to this page; the address contains only its number."""
     number = request.query_params.get("did", "")
     return site.store.entry(int(number)) if _is_whole(number) else None
 
@@ -264,7 +279,7 @@ def _whole(fields: dict[str, str], name: str) -> int:
 
 
 def _is_whole(text: str) -> bool:
-    # SQLite holds integers of up to 19 digits.
+    # SQLite stores integers of up to 19 digits.
     return text.isascii() and text.isdecimal() and len(text) < 19
 
 

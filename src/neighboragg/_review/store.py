@@ -1,4 +1,4 @@
-"""Decisions in SQLite: an append-only log, leases and sessions."""
+"""Decisions of reviewers in SQLite: an append-only log, leases and sessions."""
 
 import os
 import sqlite3
@@ -35,26 +35,26 @@ class Decision:
 
     @property
     def settled(self) -> bool:
-        """Whether it says what becomes of the row: kept, relabeled or excluded, not skipped or unsure."""
+        """Whether it decides the label (keep, relabel or exclude), unlike skip and unsure."""
         return self.action in ("keep", "relabel", "exclude")
 
 
 class DecisionConflictError(NeighborAggError, RuntimeError):
-    """Somebody else changed the row since the reviewer saw it; nothing was written."""
+    """Another reviewer has changed the row in the meantime; nothing was written."""
 
     def __init__(self, row: int, latest: Decision, in_force: Decision | None) -> None:
         super().__init__(
-            f"Row {row} was changed in the meantime by {latest.reviewer} ({latest.action}); nothing was saved.\n"
-            "Hint: read the row again and decide on its new version."
+            f"{latest.reviewer} has changed row {row} in the meantime ({latest.action}); nothing was saved.\n"
+            "Hint: reload the row and decide again."
         )
         self.row = row
         self.latest = latest
         self.in_force = in_force
 
 
-# UNIQUE (item, based_on): every version of a row has at most one successor, so that no decision can be
-# overwritten, whatever program writes. The triggers make the log append-only for everyone. A decision stands unless
-# it was undone; the last that stands is in force. Both views are answered from indexes, row by row.
+# UNIQUE (item, based_on): every version of a row has at most one successor, so no program can overwrite a decision.
+# The triggers make the log append-only. A decision stands unless it was undone; the last standing decision is in
+# force. Both views are answered from indexes, row by row.
 _SCHEMA = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -88,7 +88,7 @@ COMMIT;
 
 
 class Database:
-    """One connection, opened on first use; transactions of all threads one after the other."""
+    """One connection, opened on first use, that serializes the transactions of all threads."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -97,7 +97,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Run the block with the write lock of the file: all of it is kept, or nothing."""
+        """Run the block with the write lock of the file; commit all of it or nothing."""
         with self._lock:
             connection = self._connection or self._open()
             connection.execute("BEGIN IMMEDIATE")
@@ -122,7 +122,7 @@ class Database:
                 self._connection = None
 
     def _open(self) -> sqlite3.Connection:
-        # Transactions are begun by hand, and the lock above serializes the threads.
+        # Transactions are started explicitly, and self._lock serializes the threads.
         connection = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -138,14 +138,14 @@ class Database:
 
 
 class Sessions:
-    """Names and leases of the browsers at a review set, in the file of its decisions."""
+    """Reviewer names and row leases of the browsers, stored with the decisions."""
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         self._database = database
         self._clock = clock
 
     def hand_out(self, rows: Iterable[int], *, session: str, seconds: float) -> int | None:
-        """Lease the first row that nobody else is looking at."""
+        """Lease the first row that no other session has leased."""
         with self._database.transaction() as db:
             now = self._clock()
             taken = db.execute("SELECT item FROM leases WHERE session <> ? AND expires > ?", (session, now))
@@ -160,7 +160,7 @@ class Sessions:
         return first
 
     def look_at(self, row: int, *, session: str, seconds: float) -> str | None:
-        """Lease one row if it is free, and return the name of another reviewer who is looking at it."""
+        """Lease one row if it is free; otherwise return the name of the reviewer who has leased it."""
         with self._database.transaction() as db:
             now = self._clock()
             other = db.execute(
@@ -172,13 +172,13 @@ class Sessions:
         return None if other is None else str(other[0])
 
     def reviewer(self, session: str) -> str:
-        """Return the name of the reviewer in a session; a new session gets the next free number."""
+        """Return the reviewer's name of a session; a new session gets the next free number."""
         with self._database.reading() as db:
             found = db.execute("SELECT reviewer FROM sessions WHERE session = ?", (session,)).fetchone()
         return self._number(session) if found is None else str(found[0])
 
     def rename(self, session: str, reviewer: str) -> None:
-        """Give the reviewer in a session another name; entries made before keep the old one."""
+        """Change the reviewer's name of a session; earlier entries keep the old name."""
         with self._database.transaction() as db:
             db.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?)", (session, reviewer))
 
@@ -191,8 +191,8 @@ class Sessions:
 
 
 def _lease(db: sqlite3.Connection, row: int | None, session: str, now: float, seconds: float) -> None:
-    """Give up the session's other leases, and take the row unless somebody else holds it."""
-    # A lease that is still young is left alone: every write waits for the disk.
+    """Release the session's other leases, and lease the row unless another session has it."""
+    # Do not renew a recent lease, because every write waits for the disk.
     young = "SELECT 1 FROM leases WHERE item = ? AND session = ? AND expires > ?"
     if row is not None and db.execute(young, (row, session, now + 0.9 * seconds)).fetchone():
         return
@@ -223,7 +223,7 @@ class DecisionStore:
         self._clock = clock
         if not create and not self.path.exists():
             raise FileFormatError(
-                f"There are no decisions at {path}.\nHint: review some rows first, or check the path."
+                f"The file of decisions {path} does not exist.\nHint: review some rows first, or check the path."
             )
         self._database = Database(self.path)
         self.sessions = Sessions(self._database, clock)
@@ -271,18 +271,18 @@ class DecisionStore:
         with self._database.transaction() as db:
             latest = _latest(db, row)
             if latest is None or latest.id == based_on:
-                # A version that never was is as stale as an old one, but has nothing to conflict with.
+                # An unknown version is stale too, but does not conflict with any entry.
                 if latest is None and based_on != 0:
                     raise InvalidInputError(f"Row {row} has no version {based_on!r}.")
                 db.execute("DELETE FROM leases WHERE item = ?", (row,))
                 return _append(db, row, action, chosen, reviewer, self._now(), based_on, None, note)
-            said = (latest.based_on, latest.action, latest.label, latest.reviewer, latest.note)
-            if said == (based_on, action, chosen, reviewer, note):
+            recorded = (latest.based_on, latest.action, latest.label, latest.reviewer, latest.note)
+            if recorded == (based_on, action, chosen, reviewer, note):
                 return latest
             raise DecisionConflictError(row, latest, _in_force(db, row))
 
     def undo(self, decision_id: int, *, reviewer: str) -> Decision:
-        """Take back a decision that is in force."""
+        """Undo a decision that is in force."""
         with self._database.transaction() as db:
             found = _select(db, "decisions WHERE id = ? AND action <> 'undo'", (decision_id,))
             if not found or found[0].reviewer != reviewer:
@@ -302,7 +302,7 @@ class DecisionStore:
             return {decision.row: decision for decision in _select(db, "current_decisions ORDER BY id")}
 
     def log(self, row: int | None = None) -> list[Decision]:
-        """Return every entry, oldest first, or those about one row."""
+        """Return all entries, or the entries about one row, oldest first."""
         with self._database.reading() as db:
             if row is None:
                 return _select(db, "decisions ORDER BY id")
@@ -315,13 +315,13 @@ class DecisionStore:
         return found[0] if found else None
 
     def version(self, row: int) -> int:
-        """Return the version of a row: the number of its last entry, 0 without any."""
+        """Return the version of a row: the number of its last entry, or 0."""
         with self._database.reading() as db:
             latest = _latest(db, row)
         return 0 if latest is None else latest.id
 
     def last_of(self, reviewer: str) -> Decision | None:
-        """Return the newest decision in force by one reviewer: what an undo would take back."""
+        """Return the newest decision in force by one reviewer, which an undo would revert."""
         with self._database.reading() as db:
             found = _select(db, "current_decisions WHERE reviewer = ? ORDER BY id DESC LIMIT 1", (reviewer,))
         return found[0] if found else None
@@ -332,7 +332,7 @@ class DecisionStore:
             return _in_force(db, row)
 
     def changes(self, since: int) -> tuple[int, dict[int, Decision | None]]:
-        """Return the number of the last entry, and what is in force now for each row with an entry after `since`."""
+        """Return the last entry number, and the decision in force for each row with entries after `since`."""
         with self._database.reading() as db:
             (last,) = db.execute("SELECT COALESCE(MAX(id), 0) FROM decisions").fetchone()
             rows = db.execute(
@@ -341,7 +341,7 @@ class DecisionStore:
             return last, {row: _in_force(db, row) for (row,) in rows}
 
     def _new_label(self, row: int, label: str | None, new_class: bool) -> str:
-        """Return the label to give to a row, if it may have it."""
+        """Check and return the new label of a row."""
         if new_class:
             text = checked_line(label or "", "name of the new class", LONGEST_LABEL)
             if not text:
@@ -354,7 +354,7 @@ class DecisionStore:
         return label
 
     def _claim(self, fingerprint: str) -> None:
-        """Tie a new file to the review set, and refuse the file of another."""
+        """Bind a new file to the review set, and refuse a file of another review set."""
         with self._database.transaction() as db:
             db.execute("INSERT OR IGNORE INTO meta VALUES ('review_set', ?)", (fingerprint,))
             (found,) = db.execute("SELECT value FROM meta WHERE key = 'review_set'").fetchone()

@@ -1,4 +1,4 @@
-"""Opening images, and a small built-in descriptor."""
+"""Decoding of images, and a small built-in image descriptor."""
 
 import hashlib
 import io
@@ -15,27 +15,27 @@ from neighboragg.exceptions import InvalidInputError
 
 
 def pillow(module: str = "Image") -> Any:
-    """A module of Pillow, or an error that says how to install it."""
+    """Import a module of Pillow, or raise an error that tells how to install it."""
     return import_extra(f"PIL.{module}", extra="images", purpose="Opening images")
 
 
 def pillow_version() -> str:
-    """The version of Pillow, whose decoders may differ between versions."""
+    """The version of Pillow; decoders may differ between versions."""
     return str(import_extra("PIL", extra="images", purpose="Opening images").__version__)
 
 
 def is_picture(value: Any) -> bool:
-    """Whether a value is an image in memory: a PIL image, or an array with rows, columns and perhaps colors."""
+    """Whether a value is an image in memory: a PIL image, or an array with rows, columns and optionally colors."""
     return hasattr(value, "tobytes") and (hasattr(value, "convert") or getattr(value, "ndim", 0) in (2, 3))
 
 
 def open_picture(source: Any, root: str | os.PathLike[str] | None = None) -> Any:
-    """Open an image."""
+    """Open and decode an image."""
     return decode_picture(content_of(source, root)[1])
 
 
 def content_of(source: Any, root: str | os.PathLike[str] | None) -> tuple[bytes, Any]:
-    """Digest of what an image holds, and the image as bytes of a file or as a PIL image."""
+    """Digest of the content of an image, and the image as file content or as a PIL image."""
     if is_picture(source):
         image = source if hasattr(source, "convert") else _from_array(source)
         head = f"{image.mode} {image.size} {sorted(image.getexif().items())!r} {image.info.get('transparency')!r}"
@@ -43,14 +43,14 @@ def content_of(source: Any, root: str | os.PathLike[str] | None) -> tuple[bytes,
         return hashlib.sha256(b"\0".join([head.encode(), palette, image.tobytes()])).digest(), image
     if not isinstance(source, str | os.PathLike):
         raise InvalidInputError(
-            f"An image is the path of a file, a PIL image or an array. Got {type(source).__name__} instead."
+            f"An image must be the path of a file, a PIL image or an array. Got {type(source).__name__} instead."
         )
     raw = (Path(source) if root is None else Path(root) / source).read_bytes()
     return hashlib.sha256(raw).digest(), raw
 
 
 def decode_picture(content: Any) -> Any:
-    """The image in RGB that bytes of a file or a PIL image hold."""
+    """Decode file content or a PIL image to RGB."""
     image = pillow().open(io.BytesIO(content)) if isinstance(content, bytes) else content
     image = pillow("ImageOps").exif_transpose(image)
     if image.mode.startswith(("I", "F")):
@@ -63,7 +63,7 @@ def decode_picture(content: Any) -> Any:
 
 
 def _eight_bits(image: Any) -> Any:
-    """Deep grays as bytes: Pillow's own conversion would cut all above 255 to white."""
+    """Scale deep gray values to bytes; Pillow would clip all values above 255 to white."""
     values = np.asarray(image).astype(np.float64)
     if image.mode.startswith("F"):
         low, reach = values.min(), np.ptp(values)
@@ -81,30 +81,30 @@ def _from_array(array: Any) -> Any:
     if values.dtype.kind == "f" and values.size and values.min() >= 0 and values.max() <= 1:
         values = np.round(255 * values).astype(np.uint8)
     if not good_shape or not values.size or values.dtype != np.uint8:
-        seen = f"shape {values.shape} of type {values.dtype}"
+        found = f"shape {values.shape} of type {values.dtype}"
         if values.dtype.kind == "f" and values.size:
-            seen += f" with values from {values.min():g} to {values.max():g}"
+            found += f" with values from {values.min():g} to {values.max():g}"
         raise InvalidInputError(
-            "An image given as an array has the shape (height, width) or (height, width, 3 or 4) and holds bytes "
-            f"(uint8) or fractions between 0 and 1. Got {seen}.\n"
-            "Hint: colors come last; bring the values to 0 … 255 and call .astype(numpy.uint8)."
+            "An image array must have shape (height, width) or (height, width, 3 or 4) and contain bytes (uint8) or "
+            f"fractions between 0 and 1. Got {found}.\n"
+            "Hint: put the colors last, scale the values to 0 … 255, and call .astype(numpy.uint8)."
         )
     return pillow().fromarray(np.ascontiguousarray(values))
 
 
-#: What the descriptor is called in the cache; another number means other vectors.
+#: Name of the descriptor in the cache; raise the number if its vectors change.
 DESCRIPTOR = "neighboragg.features:describe_pictures 1"
 
 SIDE = 32
 CELLS, DIRECTIONS = 4, 9
 COARSE_SIDE = 8
 LEVELS = 4
-# Where there is no edge at all, directions are noise.
+# Gradients much weaker than this are noise.
 FAINT = 0.1
 
 
 def describe_pictures(images: Sequence[Any]) -> FloatArray:
-    """Describe images by directions of edges, colors and a coarse copy; no network, nothing learned."""
+    """Describe images by edge directions, colors and a coarse copy, without any learned parameters."""
     if not len(images):
         return np.empty((0, (CELLS - 1) ** 2 * 4 * DIRECTIONS + LEVELS**3 + 3 * COARSE_SIDE**2), np.float32)
     pixels = _pixels(images, SIDE)
@@ -118,7 +118,7 @@ def describe_pictures(images: Sequence[Any]) -> FloatArray:
 
 
 def _pixels(images: Sequence[Any], side: int) -> FloatArray:
-    """Images brought to one size, as numbers between 0 and 1, shape (n, side, side, 3)."""
+    """Resize images to one size; values between 0 and 1, shape (n, side, side, 3)."""
     bilinear = pillow().Resampling.BILINEAR
     return np.stack([np.asarray(image.resize((side, side), bilinear)) for image in images]) / 255.0
 
@@ -129,14 +129,14 @@ def _edges(gray: FloatArray) -> FloatArray:
     down = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
     right = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
     strength = np.hypot(down, right)
-    # A direction counts for the two bins beside it; opposite ones are the same.
+    # A direction counts for its two nearest bins; opposite directions are the same.
     place = np.mod(np.arctan2(down, right), np.pi) / np.pi * DIRECTIONS
     lower = np.floor(place).astype(int)
     share = place - lower
     bins = np.arange(DIRECTIONS)
     votes = ((lower % DIRECTIONS)[..., None] == bins) * ((1 - share) * strength)[..., None]
     votes += (((lower + 1) % DIRECTIONS)[..., None] == bins) * (share * strength)[..., None]
-    # A pixel counts for the two cells beside it in each direction, too, so that small shifts change little.
+    # A pixel also counts for its two nearest cells along each axis, so that small shifts change little.
     centers = (np.arange(SIDE) + 0.5) * CELLS / SIDE - 0.5
     near = np.maximum(0.0, 1.0 - np.abs(centers[:, None] - np.arange(CELLS)))
     cells = np.einsum("nijd,ia,jb->nabd", votes, near, near, optimize=["einsum_path", (0, 1), (0, 1)])
@@ -148,7 +148,7 @@ def _edges(gray: FloatArray) -> FloatArray:
 
 
 def _colors(pixels: FloatArray) -> FloatArray:
-    """Square roots of the shares of colors, shape (n, 64); their distance is Hellinger's."""
+    """Square roots of color shares, shape (n, 64); their distance is the Hellinger distance."""
     levels = np.minimum((pixels * LEVELS).astype(int), LEVELS - 1)
     codes = (levels @ np.array([LEVELS**2, LEVELS, 1])).reshape(len(pixels), -1)
     counts = np.stack([np.bincount(row, minlength=LEVELS**3) for row in codes])

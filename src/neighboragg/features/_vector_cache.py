@@ -1,4 +1,4 @@
-"""Vectors kept on disk, by what they were made from and by what made them."""
+"""A cache of vectors on disk, keyed by encoder and content."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FILE = "neighboragg-vectors.sqlite"
 TYPES: dict[str, np.dtype[Any]] = {"f4": np.dtype("<f4"), "f8": np.dtype("<f8")}
-# SQLite takes this many parameters at least.
+# Every version of SQLite accepts at least this many parameters.
 MOST_KEYS = 500
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS vectors (
@@ -31,13 +31,13 @@ _T = TypeVar("_T")
 
 
 class VectorCache:
-    """Vectors on disk in one SQLite file, by the digest of a content and the identity of an encoder."""
+    """Vectors in one SQLite file, keyed by the identity of the encoder and the digest of the content."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self.path = (home() / "vectors" if folder is None else Path(folder).expanduser()) / FILE
 
     def get(self, encoder: str, contents: Sequence[bytes]) -> dict[bytes, FloatArray]:
-        """The vectors that are there, by content."""
+        """The cached vectors, by content."""
         if not self.path.exists():
             return {}
 
@@ -61,7 +61,7 @@ class VectorCache:
         return found
 
     def put(self, encoder: str, vectors: Mapping[bytes, FloatArray]) -> None:
-        """Keep vectors; those that are there already are replaced."""
+        """Store vectors, replacing existing ones."""
         rows = []
         for content, vector in vectors.items():
             kind = "f4" if vector.dtype == np.float32 else "f8"
@@ -74,14 +74,14 @@ class VectorCache:
         )
 
     def forget(self, encoder: str) -> None:
-        """Drop all vectors of an encoder."""
+        """Delete all vectors of an encoder."""
         if self.path.exists():
             self._run(
                 lambda connection: connection.execute("DELETE FROM vectors WHERE encoder = ?", [encoder])
             )
 
     def clear(self) -> None:
-        """Remove the file, and a damaged one that was put aside."""
+        """Delete the file, and the renamed copy of a damaged file."""
         for path in (
             self.path,
             self._aside,
@@ -102,16 +102,16 @@ class VectorCache:
         return self.path.with_suffix(".damaged")
 
     def _run(self, action: "Callable[[sqlite3.Connection], _T]") -> _T:
-        """Do something with the file; one that is damaged is put aside, and the same done with a new one."""
-        import sqlite3  # not every Python has it, and most of this package needs none
+        """Run an action on the file; if the file is damaged, rename it and retry with a new one."""
+        import sqlite3  # missing in some builds of Python, and most of this package works without it
 
         try:
             with self._connection() as connection:
                 return action(connection)
-        except sqlite3.OperationalError as error:  # locked, full, not writable
+        except sqlite3.OperationalError as error:  # locked, full or not writable
             raise InvalidInputError(
-                f"The cache of vectors {self.path} cannot be used: {error}.\n"
-                "Hint: set NEIGHBORAGG_HOME to a folder that can be written."
+                f"The vector cache {self.path} cannot be used: {error}.\n"
+                "Hint: set NEIGHBORAGG_HOME to a writable folder."
             ) from error
         except sqlite3.DatabaseError:
             with suppress(FileNotFoundError):  # another program was faster
@@ -127,8 +127,8 @@ class VectorCache:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidInputError(
-                f"The folder of the cache, {self.path.parent}, cannot be made: {error.strerror}.\n"
-                "Hint: set NEIGHBORAGG_HOME to a folder that can be written."
+                f"The folder of the vector cache, {self.path.parent}, cannot be created: {error.strerror}.\n"
+                "Hint: set NEIGHBORAGG_HOME to a writable folder."
             ) from error
         with closing(sqlite3.connect(self.path, timeout=30.0)) as connection, connection:
             connection.execute(SCHEMA)

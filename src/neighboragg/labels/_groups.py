@@ -221,14 +221,16 @@ def check_vectors(vectors: FloatArray, owner: str) -> FloatArray:
 def _read_views(views: Mapping[Any, Any], owner: str) -> dict[str, Any]:
     for name in views:
         if not isinstance(name, str):
-            raise InvalidInputError(f"The views of X passed to {owner} must be called by str. Got {name!r}.")
+            raise InvalidInputError(
+                f"The names of the views of X passed to {owner} must be str. Got {name!r}."
+            )
     rows = {name: read_rows(view, owner) for name, view in views.items()}
     lengths = {name: view.shape[0] for name, view in rows.items()}
     if len(set(lengths.values())) != 1:
         given = ", ".join(f"{name!r} {n}" for name, n in lengths.items())
         raise InvalidInputError(
             f"The views of X passed to {owner} must have the same number of rows. Got {given}.\n"
-            "Hint: each view needs a vector for every row, in the same order."
+            "Hint: pass one vector per row in each view, in the same order."
         )
     return rows
 

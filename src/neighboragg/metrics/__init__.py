@@ -1,8 +1,8 @@
-"""How good a trust score is, from which predictions were correct and how much each was trusted.
+"""Metrics of a trust score: ranking, selection and calibration.
 
-Every metric takes `(correct, trust)`, two arrays of one entry per prediction: whether it was correct, and
-a score that is higher for predictions to be trusted more. Rows with equal trust are treated as one group,
-so no metric depends on the order of the rows.
+Every metric takes `(correct, trust)`, two arrays with one entry per prediction: whether it was correct, and a score
+that is higher for more trusted predictions. Rows with equal trust form one group, so no metric depends on the order
+of the rows.
 """
 
 from neighboragg._core.packages import publish as _publish

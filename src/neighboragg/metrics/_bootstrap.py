@@ -1,4 +1,4 @@
-"""Bootstrap intervals, paired for differences."""
+"""Bootstrap confidence intervals of a metric and of the difference between two trust scores."""
 
 import math
 import warnings
@@ -37,7 +37,7 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows in ascending order of trust, and where each stood before."""
+    """Rows in ascending order of trust, with the original position of each."""
 
     order: NDArray[np.intp]
     correct: BoolArray
@@ -51,12 +51,12 @@ class Sample:
 
     @classmethod
     def reordered(cls, correct: BoolArray, trust: NDArray[np.float64]) -> "Sample":
-        """Forget the order of the input, so that a seed gives one result whatever that was."""
+        """Ignore the order of the input, so that a seed gives the same result for any order."""
         rows = np.lexsort((correct, trust))
         return cls(np.arange(len(rows)), correct[rows], trust[rows])
 
     def repeat(self, counts: NDArray[np.intp]) -> tuple[BoolArray, NDArray[np.float64]]:
-        """Return each original row `counts` times; still in order, so a metric has little to sort."""
+        """Repeat each original row `counts` times; the result stays sorted, which makes metrics fast."""
         times = counts[self.order]
         return np.repeat(self.correct, times), np.repeat(self.trust, times)
 
@@ -75,8 +75,8 @@ def bootstrap_interval(
     Parameters
     ----------
     metric : callable
-        Function of ``(correct, trust)`` that returns a float and does not depend on the order of rows, as
-        those of this package; use `functools.partial` to set its options.
+        Function of ``(correct, trust)`` that returns a float and does not depend on the order of the rows, such
+        as the metrics of this module. Use `functools.partial` to set its options.
     correct : array-like of shape (n_samples,)
         Whether each prediction was correct; boolean, or the integers 0 and 1.
     trust : array-like of shape (n_samples,)
@@ -86,23 +86,24 @@ def bootstrap_interval(
     n_resamples : int, default=1000
         Number of bootstrap resamples.
     random_state : int, RandomState instance or None, default=None
-        Seed of the resampling; pass an int for a reproducible interval, which then does not depend on the
-        order of rows either.
+        Seed of the resampling. Pass an int for a reproducible interval, which does not depend on the order of
+        the rows.
 
     Returns
     -------
     interval : Interval
-        Percentile interval. NaN limits, with a `TrustWarning`, if the metric is NaN on every resample.
+        Percentile interval with `estimate`, `low`, `high` and `confidence_level`. The limits are NaN, with a
+        `TrustWarning`, if the metric is NaN on every resample.
 
     Notes
     -----
-    Rows are drawn with replacement, as many as there are, and the limits are quantiles of the metric over
-    the resamples. This assumes independent rows, and is approximate: coverage comes near the nominal level
-    as rows and errors become many, and is poor with a handful of errors. It covers the chance in the
-    choice of these rows, not that of training the classifier or the trust score.
+    Each resample draws as many rows as there are, with replacement. The limits are quantiles of the metric over
+    the resamples. This assumes independent rows and is approximate: the coverage approaches the nominal level as
+    the numbers of rows and errors grow, and is poor with a handful of errors. The interval reflects the random
+    choice of these rows, but not the randomness of training the classifier or the trust score.
 
-    Resamples on which the metric is NaN, such as those without any error, are left out. If they are a
-    larger share than ``1 - confidence_level``, a single `TrustWarning` says so.
+    Resamples on which the metric is NaN, for example because they contain no error, are ignored. If more than
+    ``1 - confidence_level`` of them are ignored, the function issues a `TrustWarning`.
 
     References
     ----------
@@ -149,36 +150,36 @@ def bootstrap_difference(
     Parameters
     ----------
     metric : callable
-        Function of ``(correct, trust)`` that returns a float and does not depend on the order of rows.
+        Function of ``(correct, trust)`` that returns a float and does not depend on the order of the rows.
     correct : array-like of shape (n_samples,)
         Whether each prediction was correct; boolean, or the integers 0 and 1.
     trust_a, trust_b : array-like of shape (n_samples,)
         The two trust scores of the same rows, higher for more trusted.
     correct_b : array-like of shape (n_samples,), default=None
-        Outcomes that go with `trust_b`, if it scores another classifier's predictions for the same rows.
-        None means the same as `correct`.
+        Outcomes of the predictions that `trust_b` scores, if they come from another classifier. None means the
+        same as `correct`.
     confidence_level : float, default=0.95
         Nominal coverage of the interval, in (0, 1).
     n_resamples : int, default=1000
         Number of bootstrap resamples.
     random_state : int, RandomState instance or None, default=None
-        Seed of the resampling; pass an int for a reproducible interval, which then does not depend on the
-        order of rows either.
+        Seed of the resampling. Pass an int for a reproducible interval, which does not depend on the order of
+        the rows.
 
     Returns
     -------
     interval : Interval
-        Percentile interval of the difference. NaN limits, with a `TrustWarning`, if it is NaN on every
-        resample.
+        Percentile interval of the difference. The limits are NaN, with a `TrustWarning`, if the difference is NaN
+        on every resample.
 
     See Also
     --------
-    bootstrap_interval : The interval of one score, and what the bootstrap assumes.
+    bootstrap_interval : The interval of one score, and the assumptions of the bootstrap.
 
     Notes
     -----
-    Both scores see the same resampled rows, so what makes rows easy or hard for both cancels out, and the
-    interval is usually far narrower than those of the two scores suggest.
+    Both scores are evaluated on the same resampled rows. Rows that are easy or hard for both scores cancel out, so
+    the interval is usually much narrower than the intervals of the two scores suggest.
 
     Examples
     --------
@@ -200,7 +201,7 @@ def bootstrap_difference(
     check_same_length(outcomes_a, "correct", scores_a, "trust_a", owner)
     check_same_length(outcomes_a, "correct", scores_b, "trust_b", owner)
     check_same_length(outcomes_a, "correct", outcomes_b, "correct_b", owner)
-    # As in Sample.reordered, one order for both.
+    # One order for both, for the same reason as in Sample.reordered.
     rows = np.lexsort((outcomes_b, scores_b, outcomes_a, scores_a))
     a = Sample.of(outcomes_a[rows], scores_a[rows])
     b = Sample.of(outcomes_b[rows], scores_b[rows])
@@ -218,7 +219,7 @@ def bootstrap_difference(
 
 
 def check_bootstrap(confidence_level: float, n_resamples: int, owner: str) -> tuple[float, int]:
-    """Return both parameters, checked."""
+    """Check and return both parameters."""
     level = check_real(confidence_level, "confidence_level", owner, low=0, high=1)
     return level, check_integer(n_resamples, "n_resamples", owner, minimum=1)
 
@@ -226,7 +227,7 @@ def check_bootstrap(confidence_level: float, n_resamples: int, owner: str) -> tu
 def resample_counts(
     sample: Sample, n_resamples: int, random_state: RandomState
 ) -> Iterator[NDArray[np.intp]]:
-    """Yield, for each resample, how often every row is in it."""
+    """For each resample, yield how often it contains each row."""
     rng = check_random_state(random_state)
     n_rows = len(sample.trust)
     for _ in range(n_resamples):
@@ -242,13 +243,13 @@ def _check_metric(metric: object, owner: str) -> None:
 
 
 def _percentile_interval(estimate: float, values: NDArray[np.float64], level: float, owner: str) -> Interval:
-    """Quantiles of the resampled values, with one warning if too many of them are NaN."""
+    """Quantiles of the resampled values; warns once if too many of them are NaN."""
     defined = values[~np.isnan(values)]
-    n_left_out = len(values) - len(defined)
-    if n_left_out > (1.0 - level) * len(values):
+    n_ignored = len(values) - len(defined)
+    if n_ignored > (1.0 - level) * len(values):
         warnings.warn(
-            f"The metric is NaN on {n_left_out} of the {len(values)} resamples of {owner}, which were left "
-            "out. The rows hold too few errors, or too few successes, for a reliable interval.",
+            f"{owner} ignored {n_ignored} of {len(values)} resamples on which the metric is NaN. "
+            "The rows contain too few errors, or too few correct predictions, for a reliable interval.",
             TrustWarning,
             stacklevel=3,
         )
@@ -279,7 +280,7 @@ def risk_coverage_band(
     n_resamples: int = 1000,
     random_state: RandomState = None,
 ) -> RiskCoverageBand:
-    """Bootstrap limits of the selective risk at every per cent of coverage."""
+    """Bootstrap limits of the selective risk at every percent of coverage."""
     owner = "risk_coverage_band"
     level, times = check_bootstrap(confidence_level, n_resamples, owner)
     sample = Sample.reordered(*check_outcomes(correct, trust, owner))

@@ -1,4 +1,4 @@
-"""How well trust works as the probability of being correct."""
+"""Calibration: whether trust equals the probability that the prediction is correct."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from neighboragg.metrics._ranking import TieGroups, group_ties
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Trust beside the share of correct predictions, bin by bin; empty bins are left out."""
+    """Mean trust and share of correct predictions in each bin, without empty bins."""
 
     trust: NDArray[np.float64]
     correct: NDArray[np.float64]
@@ -29,11 +29,12 @@ def reliability_curve(correct: ArrayLike, trust: ArrayLike, *, n_bins: int = 10)
     trust : array-like of shape (n_samples,)
         Probability, in [0, 1], that each prediction is correct.
     n_bins : int, default=10
-        Number of bins, each closed on the right and the first on both sides.
+        Number of bins. Each bin includes its right edge; the first also includes its left edge.
 
     Returns
     -------
     curve : ReliabilityCurve
+        Arrays `trust`, `correct` and `n_rows`, with one entry per bin. Empty bins are omitted.
 
     Examples
     --------
@@ -65,10 +66,10 @@ def expected_calibration_error(
     trust : array-like of shape (n_samples,)
         Probability, in [0, 1], that each prediction is correct.
     n_bins : int, default=15
-        Number of bins; empty ones do not count.
+        Number of bins. Empty bins do not count.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, each closed on the right and the first on both sides; or of equal numbers of
-        rows, as far as ties allow.
+        ``"uniform"`` makes bins of equal width; each includes its right edge, and the first also its left edge.
+        ``"quantile"`` makes bins with equal numbers of rows, as far as ties allow.
 
     Returns
     -------
@@ -81,9 +82,9 @@ def expected_calibration_error(
 
     .. math:: \text{ECE} = \sum_b \frac{n_b}{n} \left| \text{acc}_b - \overline{\text{trust}}_b \right|.
 
-    This is the top-label calibration error. Rows with equal trust are always in the same bin: a quantile
-    bin that a tie overfills takes room from the bins after it. Even a perfectly calibrated trust has a
-    positive ECE on finitely many rows, the more so the more bins there are.
+    This is the top-label calibration error. Rows with equal trust are always in the same bin, so quantile bins can
+    differ in size. Even a perfectly calibrated score has a positive ECE on finitely many rows; it grows with the
+    number of bins.
 
     References
     ----------
@@ -104,18 +105,13 @@ def expected_calibration_error(
     return grouped_calibration_error(groups, bins, chosen)
 
 
-def brier_score(correct: ArrayLike, trust: ArrayLike) -> float:
-    r"""Mean squared difference between trust and the outcome."""
-    return grouped_brier_score(group_ties(*check_outcomes(correct, trust, "brier_score", probability=True)))
-
-
 def grouped_calibration_error(groups: TieGroups, n_bins: int, strategy: str) -> float:
-    """ECE over bins that hold whole groups."""
+    """ECE over bins that never split a group."""
     sizes = groups.sizes
     if strategy == "uniform":
         bins = _equal_width_bins(groups, n_bins)
     else:
-        # A group goes where its first row would: the share of rows below it decides.
+        # The share of rows with less trust decides the bin of a group.
         rows_below = groups.n_rows - np.cumsum(sizes)
         bins = rows_below * n_bins // groups.n_rows
     gaps = np.bincount(bins, weights=groups.successes - groups.trust * sizes)
@@ -123,7 +119,7 @@ def grouped_calibration_error(groups: TieGroups, n_bins: int, strategy: str) -> 
 
 
 def _equal_width_bins(groups: TieGroups, n_bins: int) -> NDArray[np.intp]:
-    """The bin of each group, closed on the right."""
+    """The bin of each group; bins include their right edge."""
     return np.searchsorted(np.arange(1, n_bins) / n_bins, groups.trust, side="left")
 
 

@@ -1,4 +1,4 @@
-"""Plots of risk against coverage and of reliability."""
+"""Plots of the risk-coverage curve and of the reliability curve."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def axes_for(display: object, ax: "Axes | None") -> "Axes":
-    """The given axes, or those of a new figure."""
+    """The given axes, or the axes of a new figure."""
     if ax is not None:
         return ax
     pyplot = import_extra("matplotlib.pyplot", extra="cli", purpose=type(display).__name__)
@@ -26,14 +26,14 @@ def axes_for(display: object, ax: "Axes | None") -> "Axes":
     return axes
 
 
-# Coverages at which a line is drawn beside those of its thresholds, as it bends between them.
+# The curve is also drawn at these coverages, because it bends between its thresholds.
 GRID = np.linspace(0.0, 1.0, 101)
 
 
 class RiskCoverageDisplay:
-    """Selective risk against coverage, with a bootstrap band and the best possible curve if asked for.
+    """Plot of selective risk against coverage, optionally with a bootstrap band and the best possible curve.
 
-    Make one with `from_predictions`; the constructor takes what has been computed already.
+    Use `from_predictions` to create one; the constructor takes precomputed results.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class RiskCoverageDisplay:
     aurc : float, default=None
         Area under the curve, for the legend.
     band : RiskCoverageBand, default=None
-        Limits around the curve, from `neighboragg.metrics._bootstrap.risk_coverage_band`.
+        Bootstrap limits around the curve; `from_predictions` computes them.
     name : str, default=None
         Name of the trust score, for the legend.
 
@@ -65,8 +65,8 @@ class RiskCoverageDisplay:
 
     Notes
     -----
-    Between two thresholds the line shows the expected risk with tied rows kept in random order; it is not
-    straight. To the left of the highest threshold it extends that threshold's risk to coverage 0.
+    Between two thresholds the line shows the expected risk when tied rows are accepted in random order, so it is
+    curved. To the left of the highest threshold it extends the risk of that threshold to coverage 0.
 
     Examples
     --------
@@ -229,7 +229,7 @@ class RiskCoverageDisplay:
         )
 
     def _draw_oracle(self, axes: "Axes") -> "Line2D":
-        """All errors last: no risk up to the accuracy, then every further row is an error."""
+        """Rank all errors last: the risk is zero up to the accuracy, and every further row is an error."""
         accuracy = 1.0 - self.curve.risk[-1]
         coverage = np.union1d(GRID, accuracy)
         wrong = np.maximum(coverage - accuracy, 0.0)
@@ -239,9 +239,9 @@ class RiskCoverageDisplay:
 
 
 class ReliabilityDisplay:
-    """Share of correct predictions against trust; on the diagonal trust is a probability of being right.
+    """Plot of the share of correct predictions against trust; perfectly calibrated trust lies on the diagonal.
 
-    Make one with `from_predictions`; the constructor takes what has been computed already.
+    Use `from_predictions` to create one; the constructor takes precomputed results.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ class ReliabilityDisplay:
     def plot(
         self, ax: "Axes | None" = None, *, name: str | None = None, **kwargs: Any
     ) -> "ReliabilityDisplay":
-        """Plot the curve, and the diagonal if it is the first one.
+        """Plot the curve, and the diagonal if the axes are empty.
 
         Parameters
         ----------

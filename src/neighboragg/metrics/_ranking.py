@@ -1,4 +1,4 @@
-"""How well trust separates correct predictions from errors, with ties grouped."""
+"""Ranking metrics: how well trust separates correct predictions from errors."""
 
 import math
 import warnings
@@ -13,10 +13,10 @@ from neighboragg.exceptions import TrustWarning
 
 
 def warn_undefined(subject: str, *, n_rows: int, all_correct: bool) -> None:
-    """Warn, in the name of the caller's caller, that a ranking has only one kind of row to rank."""
+    """Warn that a ranking is undefined, because all rows are correct or all are wrong."""
     warnings.warn(
-        f"{subject} undefined, NaN is returned: all of the {n_rows} rows are "
-        f"{'correct' if all_correct else 'wrong'}, and a ranking needs correct and wrong ones.",
+        f"{subject} undefined because all {n_rows} rows are {'correct' if all_correct else 'wrong'}; "
+        "NaN is returned.\nHint: pass both correct and wrong predictions.",
         TrustWarning,
         stacklevel=3,
     )
@@ -53,7 +53,7 @@ class TieGroups:
 
 def group_ties(correct: BoolArray, trust: NDArray[np.float64]) -> TieGroups:
     """Group rows by trust."""
-    # A stable sort takes linear time on rows that are already in order, as those of the bootstrap are.
+    # A stable sort takes linear time on rows that are already sorted, such as those of the bootstrap.
     order = np.argsort(trust, kind="stable")
     ascending = trust[order]
     starts = np.concatenate(([0], np.flatnonzero(ascending[1:] != ascending[:-1]) + 1))
@@ -83,16 +83,16 @@ def auroc(correct: ArrayLike, trust: ArrayLike) -> float:
     Returns
     -------
     auroc : float
-        Between 0 and 1; 0.5 is a trust that knows nothing. NaN, with a `TrustWarning`, if all rows are
-        correct or all are wrong.
+        Between 0 and 1; an uninformative score gets 0.5. NaN, with a `TrustWarning`, if all rows are correct or
+        all are wrong.
 
     Notes
     -----
-    With :math:`t^+` the trust of a random correct row and :math:`t^-` that of a random wrong one,
+    With :math:`t^+` the trust of a random correct row and :math:`t^-` the trust of a random wrong row,
 
     .. math:: \text{AUROC} = P(t^+ > t^-) + \tfrac12 P(t^+ = t^-).
 
-    Half of each tie counts, as with trapezoids under the ROC curve.
+    A tie counts one half, which equals the area under the ROC curve by the trapezoidal rule.
 
     References
     ----------
@@ -126,8 +126,8 @@ def average_precision_success(correct: ArrayLike, trust: ArrayLike) -> float:
     Returns
     -------
     average_precision : float
-        Between 0 and 1; a trust that knows nothing gets about the accuracy. NaN, with a `TrustWarning`, if
-        all rows are correct or all are wrong.
+        Between 0 and 1; an uninformative score gets about the accuracy. NaN, with a `TrustWarning`, if all rows
+        are correct or all are wrong.
 
     See Also
     --------
@@ -135,13 +135,12 @@ def average_precision_success(correct: ArrayLike, trust: ArrayLike) -> float:
 
     Notes
     -----
-    Over the distinct trust values, from the highest, with precision :math:`P_g` and recall :math:`R_g` of
-    the rows trusted at least that much,
+    The sum runs over the distinct trust values from the highest to the lowest, where :math:`P_g` and :math:`R_g`
+    are the precision and the recall of the rows trusted at least that much:
 
-    .. math:: \text{AP} = \sum_g (R_g - R_{g-1}) P_g,
+    .. math:: \text{AP} = \sum_g (R_g - R_{g-1}) P_g.
 
-    without interpolation. With no wrong row the formula gives 1 for any trust whatever; this says nothing
-    about the trust, so NaN is returned.
+    There is no interpolation. Without a wrong row the formula gives 1 for any score, so NaN is returned.
 
     Examples
     --------
@@ -168,8 +167,8 @@ def average_precision_error(correct: ArrayLike, trust: ArrayLike) -> float:
     Returns
     -------
     average_precision : float
-        Between 0 and 1; a trust that knows nothing gets about the error rate. NaN, with a `TrustWarning`,
-        if all rows are correct or all are wrong.
+        Between 0 and 1; an uninformative score gets about the error rate. NaN, with a `TrustWarning`, if all rows
+        are correct or all are wrong.
 
     See Also
     --------
@@ -177,13 +176,14 @@ def average_precision_error(correct: ArrayLike, trust: ArrayLike) -> float:
 
     Notes
     -----
-    Errors are the positives and ``-trust`` is their score. Over the distinct trust values, from the lowest,
-    with precision :math:`P_g` and recall :math:`R_g` of the rows trusted at most that much,
+    Errors are the positives and ``-trust`` is their score. The sum runs over the distinct trust values from the
+    lowest to the highest, where :math:`P_g` and :math:`R_g` are the precision and the recall of the rows trusted
+    at most that much:
 
-    .. math:: \text{AP} = \sum_g (R_g - R_{g-1}) P_g,
+    .. math:: \text{AP} = \sum_g (R_g - R_{g-1}) P_g.
 
-    without interpolation. It is the more telling of the two where errors are rare. With no correct row the
-    formula gives 1 for any trust whatever, so NaN is returned.
+    There is no interpolation. If errors are rare, this metric is more informative than
+    `average_precision_success`. Without a correct row the formula gives 1 for any score, so NaN is returned.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def average_precision_error(correct: ArrayLike, trust: ArrayLike) -> float:
 
 
 def fpr_at_tpr(correct: ArrayLike, trust: ArrayLike, *, tpr: float = 0.95) -> float:
-    """Share of the wrong predictions that pass a threshold which lets enough correct ones pass.
+    """Share of wrong predictions accepted by a threshold that accepts at least a share `tpr` of the correct ones.
 
     Parameters
     ----------
@@ -207,19 +207,17 @@ def fpr_at_tpr(correct: ArrayLike, trust: ArrayLike, *, tpr: float = 0.95) -> fl
     trust : array-like of shape (n_samples,)
         Trust in each prediction, higher for more trusted. Only its order matters.
     tpr : float, default=0.95
-        Share of the correct predictions that must pass, in (0, 1].
+        Share of the correct predictions that the threshold must accept, in (0, 1].
 
     Returns
     -------
     fpr : float
-        Between 0 and 1, lower is better. NaN, with a `TrustWarning`, if all rows are correct or all are
-        wrong.
+        Between 0 and 1, lower is better. NaN, with a `TrustWarning`, if all rows are correct or all are wrong.
 
     Notes
     -----
-    On the exact ROC: the smallest false positive rate that a threshold ``trust >= threshold`` can reach
-    with a true positive rate of at least `tpr`. There is no interpolation between thresholds, as no
-    threshold lies there; tied rows pass together or not at all.
+    This is the smallest false positive rate of any rule ``trust >= threshold`` whose true positive rate is at least
+    `tpr`. There is no interpolation between thresholds; tied rows are accepted together or not at all.
 
     Examples
     --------
@@ -235,16 +233,16 @@ def fpr_at_tpr(correct: ArrayLike, trust: ArrayLike, *, tpr: float = 0.95) -> fl
 
 
 def grouped_auroc(groups: TieGroups) -> float:
-    """AUROC, or NaN if there is only one kind of row."""
+    """AUROC, or NaN if all rows are correct or all are wrong."""
     if _one_sided(groups):
         return math.nan
-    # Correct rows above each group, plus half of those in it; doubled to stay in integers.
+    # Correct rows above each group, plus half of the correct rows in it; doubled to stay in integers.
     above = 2 * np.cumsum(groups.successes) - groups.successes
     return float((above * groups.errors).sum() / (2 * groups.n_successes * groups.n_errors))
 
 
 def grouped_average_precision_success(groups: TieGroups) -> float:
-    """Average precision of successes, or NaN if there is only one kind of row."""
+    """Average precision of successes, or NaN if all rows are correct or all are wrong."""
     if _one_sided(groups):
         return math.nan
     precision = np.cumsum(groups.successes) / np.cumsum(groups.sizes)
@@ -252,7 +250,7 @@ def grouped_average_precision_success(groups: TieGroups) -> float:
 
 
 def grouped_average_precision_error(groups: TieGroups) -> float:
-    """Average precision of errors, or NaN if there is only one kind of row."""
+    """Average precision of errors, or NaN if all rows are correct or all are wrong."""
     return grouped_average_precision_success(
         TieGroups(-groups.trust[::-1], groups.errors[::-1], groups.successes[::-1])
     )

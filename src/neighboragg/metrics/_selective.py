@@ -1,4 +1,4 @@
-"""Risk and coverage: curves, areas and operating points."""
+"""Risk and coverage of selective prediction: the curve, areas under it, and points on it."""
 
 from dataclasses import dataclass
 
@@ -13,21 +13,21 @@ from neighboragg.metrics._ranking import TieGroups, group_ties, oracle_groups
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverageCurve:
-    """What each threshold on trust keeps, and how often it is wrong; see `risk_coverage_curve`."""
+    """Coverage and selective risk of each threshold; see `risk_coverage_curve`."""
 
     coverage: NDArray[np.float64]
     risk: NDArray[np.float64]
     threshold: NDArray[np.float64]
 
     def expected_risk(self, coverage: ArrayLike) -> NDArray[np.float64]:
-        """Risk at any coverage if tied rows were kept in random order."""
+        """Expected risk at any coverage when tied rows are accepted in random order."""
         kept = np.asarray(coverage, dtype=np.float64)
         if not ((kept >= 0.0) & (kept <= 1.0)).all():
             worst = kept[~((kept >= 0.0) & (kept <= 1.0))][0]
             raise InvalidInputError(
-                f"coverage passed to RiskCoverageCurve.expected_risk must lie in [0, 1]. Got {worst:.6g}."
+                f"coverage passed to RiskCoverageCurve.expected_risk must be in [0, 1]. Got {worst:.6g}."
             )
-        # Clipping to the first threshold gives its risk below it, and spares a division by zero.
+        # Below the first threshold the risk is that of the first threshold; this also avoids a division by zero.
         kept = np.maximum(kept, self.coverage[0])
         errors: NDArray[np.float64] = np.interp(kept, self.coverage, self.coverage * self.risk)
         return errors / kept
@@ -46,12 +46,13 @@ def risk_coverage_curve(correct: ArrayLike, trust: ArrayLike) -> RiskCoverageCur
     Returns
     -------
     curve : RiskCoverageCurve
-        One point per distinct trust value, from the highest: tied rows are kept together or not at all.
+        Arrays `coverage`, `risk` and `threshold` with one point per distinct trust value, from the highest to the
+        lowest. Tied rows are accepted together or not at all.
 
     See Also
     --------
     aurc : The area under this curve.
-    risk_coverage_band : Bootstrap limits for this curve.
+    RiskCoverageDisplay : Plot of this curve, with bootstrap limits.
 
     References
     ----------
@@ -72,7 +73,7 @@ def risk_coverage_curve(correct: ArrayLike, trust: ArrayLike) -> RiskCoverageCur
 
 
 def coverage_at_risk(correct: ArrayLike, trust: ArrayLike, *, risk: float) -> float:
-    """Largest share of predictions that a threshold can keep with at most this share of errors.
+    """Largest share of predictions that a threshold can accept with at most this share of errors.
 
     Parameters
     ----------
@@ -81,17 +82,17 @@ def coverage_at_risk(correct: ArrayLike, trust: ArrayLike, *, risk: float) -> fl
     trust : array-like of shape (n_samples,)
         Trust in each prediction, higher for more trusted. Only its order matters.
     risk : float
-        Largest allowed share of errors among the kept predictions, in [0, 1].
+        Largest allowed share of errors among the accepted predictions, in [0, 1].
 
     Returns
     -------
     coverage : float
-        Between 0 and 1; 0 if no threshold keeps the risk.
+        Between 0 and 1; 0 if every threshold exceeds the risk.
 
     Notes
     -----
-    A description of these rows, not a promise for others: the best threshold of many was looked for, so
-    the risk on new rows will tend to be higher.
+    This describes the given rows and does not promise anything for new rows. The threshold was selected on the same
+    rows, so the risk on new rows tends to be higher. Use `neighboragg.promises.risk_threshold` for a guarantee.
 
     Examples
     --------
@@ -106,7 +107,7 @@ def coverage_at_risk(correct: ArrayLike, trust: ArrayLike, *, risk: float) -> fl
 
 
 def risk_at_coverage(correct: ArrayLike, trust: ArrayLike, *, coverage: float) -> float:
-    """Share of errors among the kept predictions, when a threshold keeps at least this share of all.
+    """Share of errors among the accepted predictions when a threshold accepts at least this share of all.
 
     Parameters
     ----------
@@ -115,17 +116,17 @@ def risk_at_coverage(correct: ArrayLike, trust: ArrayLike, *, coverage: float) -
     trust : array-like of shape (n_samples,)
         Trust in each prediction, higher for more trusted. Only its order matters.
     coverage : float
-        Smallest allowed share of kept predictions, in (0, 1].
+        Smallest allowed share of accepted predictions, in (0, 1].
 
     Returns
     -------
     risk : float
-        Selective risk of the highest threshold whose coverage is at least `coverage`. There is no
-        interpolation: with ties it may keep more than was asked for.
+        Selective risk of the highest threshold whose coverage is at least `coverage`. There is no interpolation;
+        with ties the threshold may accept more than this share.
 
     See Also
     --------
-    RiskCoverageCurve.expected_risk : Risk at exactly this coverage, ties kept in random order.
+    risk_coverage_curve : Its `expected_risk` gives the risk at exactly this coverage, with ties in random order.
 
     Examples
     --------
@@ -162,19 +163,18 @@ def aurc(correct: ArrayLike, trust: ArrayLike) -> float:
     Returns
     -------
     aurc : float
-        Between 0 (no errors) and 1 (nothing else). A trust that knows nothing gets the error rate.
+        Between 0 (no errors) and 1 (only errors). An uninformative score gets the error rate.
 
     See Also
     --------
-    excess_aurc : Without the part that no trust can avoid.
-    augrc : Does not weigh the few most trusted rows as heavily.
+    trust_metrics : Its ``excess_aurc`` subtracts the area that no score can avoid.
+    augrc : Gives less weight to the few most trusted rows.
 
     Notes
     -----
-    The mean of the expected selective risk over the coverages :math:`i/n`, :math:`i = 1, \dots, n`. This
-    extends the last selective risk, that of the most trusted row, to coverage 0. Tied rows are kept in
-    random order, and the expectation over these orders is exact: a group of :math:`s` rows with :math:`e`
-    errors, below :math:`N` rows with :math:`E` errors, adds
+    The AURC is the mean of the expected selective risk over the coverages :math:`i/n`, :math:`i = 1, \dots, n`.
+    Tied rows are accepted in random order, and the expectation over these orders is exact: a group of :math:`s` rows
+    with :math:`e` errors, below :math:`N` rows with :math:`E` errors, adds
 
     .. math::
 
@@ -195,11 +195,6 @@ def aurc(correct: ArrayLike, trust: ArrayLike) -> float:
     return grouped_aurc(group_ties(*check_outcomes(correct, trust, "aurc")))
 
 
-def excess_aurc(correct: ArrayLike, trust: ArrayLike) -> float:
-    r"""AURC above that of the best possible order of the same predictions."""
-    return grouped_excess_aurc(group_ties(*check_outcomes(correct, trust, "excess_aurc")))
-
-
 def augrc(correct: ArrayLike, trust: ArrayLike) -> float:
     r"""Area under the generalized risk-coverage curve, lower is better.
 
@@ -213,14 +208,13 @@ def augrc(correct: ArrayLike, trust: ArrayLike) -> float:
     Returns
     -------
     augrc : float
-        Between 0 (no errors) and 0.5 (nothing else). A trust that knows nothing gets half the error rate.
+        Between 0 (no errors) and 0.5 (only errors). An uninformative score gets half the error rate.
 
     Notes
     -----
-    The generalized risk of a threshold is the share of *all* rows that are kept and wrong: what an undetected
-    error costs, averaged over thresholds. It starts at 0 and is linear between thresholds, as tied rows in
-    random order would make it; the area is that of the trapezoids. In terms of the AUROC, and of the shares
-    of correct and of wrong rows, it is exactly
+    The generalized risk of a threshold is the share of *all* rows that are accepted and wrong, that is, of the
+    undetected errors. With tied rows in random order it is linear between thresholds, so the area is a sum of
+    trapezoids. In terms of the AUROC and of the shares of correct and wrong rows, it is exactly
 
     .. math:: \text{AUGRC} = (1 - \text{AUROC}) \cdot \text{acc} \cdot \text{err} + \tfrac12 \text{err}^2.
 
@@ -243,20 +237,20 @@ def grouped_aurc(groups: TieGroups) -> float:
     sizes, errors = groups.sizes, groups.errors
     rows_before = np.cumsum(sizes) - sizes
     errors_before = np.cumsum(errors) - errors
-    # Summing reciprocals per group, where a difference of harmonic numbers would lose digits.
+    # Sum the reciprocals within each group, because a difference of harmonic numbers would lose digits.
     reciprocals = np.add.reduceat(1.0 / np.arange(1, groups.n_rows + 1), rows_before)
     bend = (errors_before * sizes - rows_before * errors) / sizes
     return float((errors + bend * reciprocals).sum() / groups.n_rows)
 
 
 def grouped_excess_aurc(groups: TieGroups) -> float:
-    """AURC less that of the oracle."""
-    # The oracle cannot be beaten: a negative difference is rounding.
+    """AURC minus the AURC of the best possible order of the same predictions."""
+    # No order beats the best one: a negative difference is a rounding error.
     return max(0.0, grouped_aurc(groups) - grouped_aurc(oracle_groups(groups)))
 
 
 def grouped_augrc(groups: TieGroups) -> float:
     """Area under the generalized risk-coverage curve by trapezoids."""
-    # Doubled to stay in integers: errors up to the group's start plus those up to its end.
+    # Doubled to stay in integers: errors up to the group's start plus errors up to its end.
     heights = 2 * np.cumsum(groups.errors) - groups.errors
     return float((groups.sizes * heights).sum() / (2 * groups.n_rows**2))

@@ -1,4 +1,4 @@
-"""All metrics of one trust score at once."""
+"""All metrics of one trust score."""
 
 import math
 
@@ -22,7 +22,7 @@ from neighboragg.metrics._selective import (
 
 
 def trust_metrics(correct: ArrayLike, trust: ArrayLike) -> dict[str, float]:
-    """Every metric of one trust score, rows sorted once.
+    """All metrics of one trust score; the rows are sorted only once.
 
     Parameters
     ----------
@@ -34,24 +34,24 @@ def trust_metrics(correct: ArrayLike, trust: ArrayLike) -> dict[str, float]:
     Returns
     -------
     metrics : dict of str to float
-        Always with these keys, in this order:
+        It always has these keys, in this order:
 
         - ``auroc``: `auroc`;
         - ``ap_success``: `average_precision_success`;
         - ``ap_error``: `average_precision_error`;
         - ``fpr_at_95_tpr``: `fpr_at_tpr` with ``tpr=0.95``;
         - ``aurc``: `aurc`;
-        - ``excess_aurc``: `excess_aurc`;
+        - ``excess_aurc``: `aurc` minus the smallest value that any score can reach with these predictions;
         - ``augrc``: `augrc`;
-        - ``coverage_at_1_risk``: `coverage_at_risk` with ``risk=0.01``, that is 1% errors;
+        - ``coverage_at_1_risk``: `coverage_at_risk` with ``risk=0.01``, that is, 1% errors;
         - ``ece``: `expected_calibration_error` with 15 bins of equal width;
-        - ``brier``: `brier_score`;
+        - ``brier``: mean squared difference between trust and outcome;
         - ``accuracy``: share of correct rows.
 
     Notes
     -----
-    If all rows are correct or all are wrong, the first four are NaN and one `TrustWarning` is given. If
-    any trust lies outside [0, 1] it is not meant as a probability, and ``ece`` and ``brier`` are NaN.
+    If all rows are correct or all are wrong, the first four values are NaN and the function issues one
+    `TrustWarning`. If any trust is outside [0, 1], it is not a probability, and ``ece`` and ``brier`` are NaN.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def trust_metrics(correct: ArrayLike, trust: ArrayLike) -> dict[str, float]:
         "brier": math.nan,
         "accuracy": groups.n_successes / groups.n_rows,
     }
-    # Groups are sorted: the first holds the highest trust, the last the lowest.
+    # Groups are sorted: the first has the highest trust, the last the lowest.
     if groups.trust[0] <= 1.0 and groups.trust[-1] >= 0.0:
         metrics["ece"] = grouped_calibration_error(groups, 15, "uniform")
         metrics["brier"] = grouped_brier_score(groups)

@@ -1,4 +1,4 @@
-"""Thresholds on trust, with a promise about what is kept: pure functions of outcomes and trust."""
+"""Thresholds on trust that promise a risk or a coverage, as pure functions of outcomes and trust."""
 
 import math
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from neighboragg._store.objects import Stored
 from neighboragg.exceptions import InvalidInputError
 
 N_THRESHOLDS = 200
-# The first test is made where this many times the fewest rows that could pass it are expected to be kept, so that
-# one unlucky error does not end the search; but within the most trusted quarter, as far as a test can pass there.
+# The first test accepts about HEAD_START times the fewest rows that could pass, so that one unlucky error does not end
+# the search. It stays within the most trusted quarter of the rows if a test can pass there.
 HEAD_START, LATEST_START, LEAST_START = 3.0, 0.25, 1.2
-# ... and no fewer than this many rows of the grid lie above it: a quantile of fewer could be far off.
+# At least this many rows of the grid lie above the first threshold: a quantile of fewer would be inaccurate.
 FEWEST_ABOVE = 5
-# Calibration rows set aside to place the thresholds: a fifth, but no more than are needed.
+# Calibration rows set aside to choose the candidate thresholds: a fifth, but at most 200.
 SHARE_FOR_GRID, MOST_FOR_GRID = 0.2, 200
 
 
 @dataclass(frozen=True)
 class SelectiveThreshold(Stored):
-    """A threshold on trust and what the calibration rows say of it."""
+    """A threshold on trust, with its counts and its risk bound on the calibration rows."""
 
     threshold: float
     promised: bool
@@ -37,7 +37,7 @@ class SelectiveThreshold(Stored):
 
     @property
     def coverage(self) -> float:
-        """Share of the calibration rows that is kept."""
+        """Share of the calibration rows that the threshold accepts."""
         return self.n_kept / self.n_rows if self.n_rows else 0.0
 
 
@@ -50,7 +50,7 @@ def risk_threshold(
     grid: ArrayLike | None = None,
     random_state: Any = 0,
 ) -> SelectiveThreshold:
-    """The lowest threshold for which the error rate among kept rows is promised to be at most `target_risk`.
+    """Lowest threshold that promises an error rate of at most `target_risk` among accepted rows.
 
     Parameters
     ----------
@@ -59,29 +59,29 @@ def risk_threshold(
     trust : array-like of shape (n,)
         Trust in each prediction.
     target_risk : float
-        Largest error rate among kept rows, in (0, 1).
+        Largest allowed error rate among accepted rows, in (0, 1).
     confidence_level : float, default=0.95
-        Probability, over the draw of the calibration rows, with which the promise holds.
+        Probability, over the draw of the calibration rows, that the promise holds.
     grid : array-like of shape (m,), default=None
-        Trust of rows other than the calibration rows, from whose quantiles thresholds are taken. None sets
-        some of the calibration rows aside for that: a random fifth, at most 200.
+        Trust of rows other than the calibration rows. Candidate thresholds are its quantiles. None sets aside a
+        random fifth of the calibration rows for this purpose, at most 200.
     random_state : int, RandomState instance or None, default=0
-        Chooses the rows set aside.
+        Chooses the rows that are set aside.
 
     Returns
     -------
     threshold : SelectiveThreshold
-        With `promised` False and threshold inf if no threshold can promise the target.
+        Its attributes are `threshold`, `promised`, `n_rows`, `n_kept`, `n_errors`, `risk_bound` and `coverage`. If
+        no threshold can promise the target, `promised` is False and `threshold` is inf.
 
     Notes
     -----
-    Fixed-sequence testing. Candidate thresholds are fixed before the calibration rows are looked at and tested
-    from high to low. At each, given the number n of rows kept, the number of errors is binomial with the true
-    risk of that threshold, so P(Bin(n, target_risk) ≤ errors) is an exact p-value for "the risk exceeds the
-    target". The search stops at the first threshold that is not rejected at 1 − `confidence_level`; therefore the
-    probability that any accepted threshold breaks the target is at most that. The only assumption is that
-    calibration rows and future rows are drawn independently from one distribution, and that calibration rows
-    took no part in fitting.
+    This is fixed-sequence testing. The candidate thresholds do not depend on the calibration rows and are tested from
+    high to low. Given the number n of accepted rows, the number of errors is binomial with the true risk of the
+    threshold, so P(Bin(n, target_risk) ≤ errors) is an exact p-value for "the risk exceeds the target". The search
+    stops at the first threshold whose p-value is above 1 − `confidence_level`. The probability that any earlier
+    threshold exceeds the target is therefore at most 1 − `confidence_level`. The promise assumes that calibration rows
+    and future rows are drawn independently from one distribution, and that no calibration row was used in fitting.
 
     References
     ----------
@@ -110,7 +110,7 @@ def risk_threshold(
     candidates = _candidates(reference, len(scores), target, level)
     kept = len(scores) - np.searchsorted(np.sort(scores), candidates)
     errors = (~hits).sum() - np.searchsorted(np.sort(scores[~hits]), candidates)
-    passed = binom.cdf(errors, kept, target) <= 1 - level  # never where nothing is kept
+    passed = binom.cdf(errors, kept, target) <= 1 - level  # never true if nothing is accepted
     n_passed = int(np.argmin(np.append(passed, False)))  # the first failure ends the search
     if n_passed == 0:
         return SelectiveThreshold(math.inf, False, len(scores), 0, 0, 1.0)
@@ -123,25 +123,29 @@ def risk_threshold(
 def coverage_threshold(
     correct: ArrayLike, trust: ArrayLike, *, target_coverage: float, confidence_level: float = 0.95
 ) -> SelectiveThreshold:
-    """The highest threshold for which coverage is promised to be at least `target_coverage`.
+    """Highest threshold that promises to accept at least a share `target_coverage` of future rows.
 
     Parameters
     ----------
     correct : array-like of bool of shape (n,)
+        Whether the classifier was right on each calibration row.
     trust : array-like of shape (n,)
+        Trust in each prediction.
     target_coverage : float
-        Smallest share of future rows to keep, in (0, 1).
+        Smallest share of future rows to accept, in (0, 1).
     confidence_level : float, default=0.95
+        Probability, over the draw of the calibration rows, that the promise holds.
 
     Returns
     -------
     threshold : SelectiveThreshold
-        `promised` is False, and the threshold keeps every row, if there are too few rows for a promise.
+        If there are too few rows for a promise, `promised` is False and the threshold accepts every row.
 
     Notes
     -----
-    The coverage of the k-th smallest of n calibration scores is at least Beta(n − k + 1, k) distributed, whatever
-    the distribution of trust; the largest k whose lower tail allows it is taken.
+    For any distribution of trust, the coverage of the k-th smallest of n calibration scores is stochastically at least
+    as large as a Beta(n − k + 1, k) variable. The threshold is the score with the largest k whose lower quantile still
+    reaches the target.
 
     Examples
     --------
@@ -170,17 +174,17 @@ def _check_grid(grid: ArrayLike) -> FloatArray:
     reference = np.asarray(grid, dtype=np.float64)
     if reference.ndim != 1 or not len(reference) or np.isnan(reference).any():
         raise InvalidInputError(
-            "grid passed to risk_threshold must be a 1-D array of at least one number, without NaN. "
+            "grid passed to risk_threshold must be a 1-D array with at least one number and without NaN. "
             f"Got shape {reference.shape} with {int(np.isnan(reference).sum())} NaN."
         )
     return reference
 
 
 def _candidates(reference: FloatArray, n: int, target: float, level: float) -> FloatArray:
-    """Thresholds from high to low, from rows other than those tested."""
+    """Candidate thresholds from high to low; the reference rows are not among the rows tested."""
     if not len(reference) or not n:
         return np.empty(0)
-    fewest = math.log(1 - level) / math.log1p(-target)  # rows without an error that could pass a test
+    fewest = math.log(1 - level) / math.log1p(-target)  # fewest rows that pass a test if none is an error
     start = max(min(HEAD_START * fewest, LATEST_START * n), LEAST_START * fewest)
     first = min(1.0, max(start / n, FEWEST_ABOVE / len(reference)))
     shares = np.linspace(first, 1.0, N_THRESHOLDS)

@@ -1,4 +1,4 @@
-"""Approximate search with lists of faiss, tuned to a recall measured on held-out rows."""
+"""Approximate search with inverted lists of faiss, tuned to a recall that is measured on held-out rows."""
 
 import warnings
 from collections.abc import Iterator
@@ -20,26 +20,28 @@ from neighboragg.search._exact_search import exact_search, refine
 from neighboragg.search._index import Approximate, recall_interval, shares_found
 from neighboragg.search._reference import Reference, to_single
 
-TRAINING_ROWS, TRAINING_ROUNDS = 40, 8  # rows for each center of a list, and rounds of k-means
-MORE_CANDIDATES = 4  # than neighbors: single precision may have the last ones in another order
-# A row that is read from a list takes as long as ten of the exact search, which reads them in blocks for many queries
-# at a time: 8 to 13 in measurements with 8 to 512 features.
+TRAINING_ROWS, TRAINING_ROUNDS = 40, 8  # rows per list center, and iterations of k-means
+MORE_CANDIDATES = (
+    4  # candidates beyond k, because single precision may change the order of the last neighbors
+)
+# Reading a row from a list costs as much as ten rows of the exact search, which reads blocks for many queries at once:
+# 8 to 13 in measurements with 8 to 512 features.
 READING_COST = 10.0
-CLEARLY = 2.0  # times as fast, to be worth an index
-SMALLEST_CLASS = 4096  # rows; smaller classes are searched exactly before an index would have been entered
-SMALLEST_WORTHWHILE = 100_000  # rows of a class that lists are built for, to see whether they are worth it
-ROWS_PER_NEIGHBOR = 32  # in a class with lists, at least
-TUNING_QUERIES = 1000  # and at most a tenth of the rows
+CLEARLY = 2.0  # an index must be this many times as fast as the exact search
+SMALLEST_CLASS = 4096  # rows; in smaller classes the exact search is always faster
+SMALLEST_WORTHWHILE = 100_000  # rows; only in larger classes lists are built to measure whether they pay off
+ROWS_PER_NEIGHBOR = 32  # minimum in a class with lists
+TUNING_QUERIES = 1000  # but at most a tenth of the rows
 TUNING_SEED = 0
 
 
 def import_faiss(owner: str) -> Any:
-    """The library, or an error that says how to get it."""
+    """Import faiss, or raise an error that tells how to install it."""
     return import_extra("faiss", extra="approximate", purpose=f"The approximate search of {owner}")
 
 
 def has_faiss() -> bool:
-    """Whether the library can be imported."""
+    """Whether faiss can be imported."""
     try:
         import_faiss("")
     except MissingExtraError:
@@ -49,7 +51,7 @@ def has_faiss() -> bool:
 
 @contextmanager
 def _one_thread(faiss: Any) -> Iterator[None]:
-    """No threads of faiss's own; OpenMP counts them for each thread of ours apart."""
+    """Limit faiss to one thread; OpenMP stores this limit for each calling thread."""
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
@@ -59,7 +61,7 @@ def _one_thread(faiss: Any) -> Iterator[None]:
 
 
 class Lists:
-    """Every row is in the list of its nearest center, and a search reads the lists of the centers nearest to it."""
+    """Inverted lists: each row is in the list of its nearest center, and a query reads the lists of nearby centers."""
 
     def __init__(self, faiss: Any, rows: FloatArray) -> None:
         self._faiss = faiss
@@ -80,22 +82,22 @@ class Lists:
         self._centers = Reference(centers, np.zeros(self.n_lists, dtype=np.int64), 1)
 
     def add(self, rows: FloatArray) -> None:
-        """Add rows after those it was built of."""
+        """Append rows to the lists."""
         with _one_thread(self._faiss):
             self._index.add(rows)
 
     def candidates(self, queries: FloatArray, width: int, n_read: int) -> IntArray:
-        """Numbers of about the nearest rows, (n, width), in any order; -1 where there were no more."""
+        """Numbers of approximately nearest rows, (n, width), in any order; -1 marks missing ones."""
         distances, lists = self._nearest_lists(queries, n_read)
-        # Not by parameters of the search, which this one does not take; threads of ours all set the same.
+        # search_preassigned does not accept search parameters; all our threads set the same value.
         self._index.nprobe = n_read
         with _one_thread(self._faiss):
-            # It takes the distances of the centers for other kinds of lists than these.
+            # Lists of this kind do not use the distances of the centers.
             found = self._index.search_preassigned(queries, width, lists, distances.astype(np.float32))
         return np.asarray(found[1])
 
     def rows_read(self, queries: FloatArray, n_read: int) -> float:
-        """Rows in the nearest lists of a query, on average."""
+        """Average number of rows that a query reads."""
         sizes = np.array([self._index.invlists.list_size(i) for i in range(self.n_lists)])
         return float(sizes[self._nearest_lists(queries, n_read)[1]].sum(axis=1).mean())
 
@@ -105,7 +107,7 @@ class Lists:
 
 
 class Tuning(NamedTuple):
-    """How many lists are read, the share of neighbors that this finds, and its confidence limits."""
+    """Number of lists to read, the recall that this reaches, and its confidence limits."""
 
     n_read: int
     recall: float
@@ -120,7 +122,7 @@ class ClassIndex:
         self._frame, self._rows = reference.frame, reference.rows[low:high]
         own = held[(held >= low) & (held < high)] - low
         self._n_held = len(own)
-        # Rows of the lists by number: those they were built of, then those held apart.
+        # Position of each row of the lists: first the rows they were built from, then the held-out rows.
         self._places = np.concatenate([np.setdiff1d(np.arange(high - low), own), own])
         self._lists = Lists(faiss, self._single(self._rows[self._built_of]))
 
@@ -129,12 +131,12 @@ class ClassIndex:
         return self._places[: len(self._places) - self._n_held]
 
     def complete(self) -> None:
-        """Add the rows that were held apart."""
+        """Add the held-out rows."""
         if self._n_held:
             self._lists.add(self._single(self._rows[self._places[-self._n_held :]]))
 
     def tune(self, queries: FloatArray, k: int, recall: float, *, cheaply: bool) -> Tuning:
-        """Read ever more lists until the recall is surely reached, or as many as may be."""
+        """Increase the number of lists until the lower confidence limit reaches the recall, or up to the maximum."""
         rows = self._rows[self._built_of]
         exact = exact_search(Reference(rows, np.zeros(len(rows), dtype=np.int64), 1), queries, k)[0][:, 0]
         most = max(1, self._lists.n_lists // 2)
@@ -151,19 +153,19 @@ class ClassIndex:
     def nearest(
         self, queries: FloatArray, k: int, n_neighbors: int, hidden: IntArray | None, n_read: int
     ) -> tuple[FloatArray, IntArray]:
-        """Distances and positions in the class of about the k nearest rows; (inf, -1) where too few were found."""
+        """Distances and positions of approximately the k nearest rows of the class; (inf, -1) for missing ones."""
         found = self._lists.candidates(self._single(queries), n_neighbors + MORE_CANDIDATES, n_read)
         places = np.where(found < 0, -1, self._places[found])
         return refine(self._rows, places, queries, k, hidden)
 
     def is_clearly_cheaper(self, queries: FloatArray, n_read: int) -> bool:
-        """Whether a search of the lists takes less than half as long as the exact one, by the rows they read."""
-        # More than on average, as lists that are read often are long.
+        """Whether searching the lists takes less than half as long as the exact search, judging by the rows read."""
+        # Measured on queries, because long lists are read more often than average.
         rows_read = self._lists.rows_read(self._single(queries), n_read)
         return CLEARLY * (self._lists.n_lists + READING_COST * rows_read) < len(self._rows)
 
     def _cheap_lists(self) -> int:
-        """The number of lists beyond which a search is not clearly cheaper, if all are of the same length."""
+        """The largest number of lists that is clearly cheaper than the exact search, if all lists are equally long."""
         n, n_lists = len(self._rows), self._lists.n_lists
         return int((n / CLEARLY - n_lists) / READING_COST * n_lists / n)
 
@@ -173,7 +175,7 @@ class ClassIndex:
 
 @dataclass(frozen=True, eq=False)
 class Approximation(Stored):
-    """How many lists are read in each class, 0 for an exact search, and what share of its nearest rows is found so."""
+    """Number of lists to read in each class (0 for an exact search), and the measured recall."""
 
     n_neighbors: int
     n_read: IntArray
@@ -182,7 +184,7 @@ class Approximation(Stored):
 
     @classmethod
     def of(cls, n_classes: int, n_neighbors: int, tuned: dict[int, Tuning]) -> "Approximation":
-        """Some classes with lists; the others are searched exactly."""
+        """Combine the tuned classes; the others are searched exactly."""
         n_read, recall = np.zeros(n_classes, dtype=np.int64), np.ones(n_classes)
         interval = np.ones((n_classes, 2))
         for c, tuning in tuned.items():
@@ -191,16 +193,16 @@ class Approximation(Stored):
 
     @property
     def has_lists(self) -> BoolArray:
-        """Which classes are not searched exactly."""
+        """Mask of the classes that are searched with lists."""
         return self.n_read > 0
 
     @cached_property
     def is_exact(self) -> bool:
-        """Whether no class has lists."""
+        """Whether all classes are searched exactly."""
         return not self.has_lists.any()
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """Consecutive classes that are searched together: those without lists, and each other one alone."""
+        """Ranges of classes to search together: runs of classes without lists, and each class with lists alone."""
         first, alone = 0, self.has_lists
         for c in range(1, len(alone) + 1):
             if c == len(alone) or alone[c - 1 : c + 1].any():
@@ -209,7 +211,7 @@ class Approximation(Stored):
 
 
 class ApproximateSearch:
-    """The reference rows with the lists of their classes, ready to be searched."""
+    """A search of reference rows that combines lists and exact classes."""
 
     def __init__(
         self, reference: Reference, approximation: Approximation, indexes: dict[int, ClassIndex]
@@ -223,7 +225,7 @@ class ApproximateSearch:
     def __call__(
         self, rows: FloatArray, hidden: IntArray | None, distances: FloatArray, ids: IntArray
     ) -> None:
-        """Fill `distances` and `ids`, each (n, C, K), with about the nearest rows of each class by (distance, id)."""
+        """Fill `distances` and `ids`, each (n, C, K), with approximately the nearest rows of each class."""
         k = distances.shape[2]
         for first, stop, part, low, index in self._parts:
             own = None
@@ -249,7 +251,7 @@ class ApproximateSearch:
         own = None if hidden is None else hidden - start
         distances, places = index.nearest(rows, k, self._n_neighbors, own, n_read)
         ids = np.where(places < 0, -1, part.ids[start + places])
-        # Lists may end before there are enough; a class with lists has more rows than that.
+        # The lists read may contain fewer than k rows, although the class has more.
         lacking = np.flatnonzero(places[:, -1] < 0)
         if len(lacking):
             own = None if hidden is None else hidden[lacking]
@@ -258,7 +260,7 @@ class ApproximateSearch:
         return distances, ids
 
 
-# Lists live as long as the rows they are of. They are not saved: faiss trusts the files it reads.
+# Lists live as long as their rows. They are never saved, because faiss does not validate the files it reads.
 _searches: "WeakKeyDictionary[Reference, ApproximateSearch]" = WeakKeyDictionary()
 _building = Lock()
 
@@ -272,7 +274,7 @@ def approximate(
     n_threads: int,
     owner: str,
 ) -> Approximation:
-    """Build lists for each class that is large enough, and find out how many of them must be read."""
+    """Build lists for each class that is large enough, and tune how many of them to read."""
     nothing = Approximation.of(len(reference.sizes), n_neighbors, {})
     if search is None:
         return nothing
@@ -304,7 +306,7 @@ def approximate(
 def search_for(
     reference: Reference, approximation: Approximation, n_threads: int, owner: str
 ) -> ApproximateSearch:
-    """The search of reference rows; lists that are no longer there, after a model was loaded, are built again."""
+    """The search of reference rows; rebuilds the lists after a model was loaded."""
     with _building:
         if reference not in _searches:
             chosen = np.flatnonzero(approximation.has_lists).tolist()
@@ -319,7 +321,7 @@ def _keep(reference: Reference, approximation: Approximation, indexes: dict[int,
 
 
 def _build(reference: Reference, chosen: list[int], n_threads: int, owner: str) -> dict[int, ClassIndex]:
-    """Lists of some classes, each on one thread, without the rows that tuning takes for queries."""
+    """Build the lists of some classes, each on one thread, without the held-out rows."""
     faiss, held = import_faiss(owner), _held_apart(reference)
     with ThreadPoolExecutor(n_threads) as pool:
         built = pool.map(lambda c: ClassIndex(faiss, reference, c, held), chosen)
@@ -327,7 +329,7 @@ def _build(reference: Reference, chosen: list[int], n_threads: int, owner: str) 
 
 
 def _held_apart(reference: Reference) -> IntArray:
-    """Positions of the rows that tuning takes for queries; they depend on the number of rows alone."""
+    """Positions of the held-out rows that tuning uses as queries; they depend only on the number of rows."""
     n = len(reference.rows)
     drawn = np.random.default_rng(TUNING_SEED).choice(n, min(TUNING_QUERIES, -(-n // 10)), replace=False)
     return np.sort(drawn)
@@ -337,9 +339,9 @@ def _warn(recall: float, missed: Array, tuning: Tuning, owner: str) -> None:
     first, n_others = missed.tolist()[0], len(missed) - 1
     others = f" and {n_others} other class{'es' * (n_others > 1)}" if n_others else ""
     warnings.warn(
-        f"The approximate search of {owner} does not reach the recall {recall:g} in class {first!r}{others}: it "
-        f"finds {tuning.recall:.4f}, with a lower confidence limit of {tuning.interval[0]:.4f}. "
-        "The search is exact there.\nHint: lower the recall.",
+        f"The approximate search of {owner} does not reach the recall {recall:g} in class {first!r}{others}: its "
+        f"recall is {tuning.recall:.4f}, with a lower confidence limit of {tuning.interval[0]:.4f}. "
+        "Classes that miss the recall are searched exactly.\nHint: lower the recall.",
         TrustWarning,
         stacklevel=5,
     )

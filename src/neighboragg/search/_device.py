@@ -1,7 +1,7 @@
-"""Exact nearest rows in every class with the product on a PyTorch device.
+"""Exact search that computes matrix products on a PyTorch device.
 
-The device proposes candidates; their distances are recomputed and certified on the processor as for any other search,
-so that the bits are the same. Only candidates leave the device.
+The device proposes candidates. The processor recomputes and certifies their distances as in every exact search, so
+the results have the same bits. Only candidates leave the device.
 """
 
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from neighboragg.search._exact_search import UNIT_ROUNDOFF
 from neighboragg.search._reference import Reference
 
 CHECKED_ROWS = 64
-# Copies live as long as the rows they are of, and are not saved with them.
+# Copies live as long as their rows, and are never saved.
 _TABLES: "WeakKeyDictionary[Reference, dict[str, DeviceTable]]" = WeakKeyDictionary()
 
 
 def table_on(reference: Reference, device: Any, owner: str) -> "DeviceTable":
-    """The copy of reference rows on a device, made the first time it is asked for."""
+    """The copy of reference rows on a device, created on first use."""
     tables = _TABLES.setdefault(reference, {})
     if str(device) not in tables:
         tables[str(device)] = DeviceTable(reference, device, owner)
@@ -40,23 +40,23 @@ class DeviceTable:
             rows = np.ascontiguousarray(reference.table_of(0, len(reference.rows)))
             self._rows = self._torch.from_numpy(rows).to(self._device)
         except (RuntimeError, AssertionError, TypeError) as error:
-            # PyTorch has no error of its own for a device that is unknown or not there.
+            # PyTorch raises different errors for unknown and for unavailable devices.
             reason = str(error).partition("\n")[0]
             raise InvalidParameterError(
                 f"The 'device' parameter of {owner} cannot be used: {reason}. Got {device!r}.\n"
-                "Hint: 'cpu', 'cuda' or 'mps', where PyTorch finds it; None searches without PyTorch."
+                "Hint: pass a device that PyTorch finds, e.g. 'cpu' or 'cuda', or None to search without PyTorch."
             ) from error
         self._check(rows, owner)
 
     def product(self, single: FloatArray, low: int, high: int) -> "DeviceValues":
-        """Product of query rows and the rows `low` to `high` of the table, which stays on the device."""
+        """Product of query rows with the rows `low` to `high` of the table; the result stays on the device."""
         with self._accurately():
             queries = self._torch.from_numpy(np.ascontiguousarray(single)).to(self._device)
             return DeviceValues(queries @ self._rows[low:high].T, self._torch)
 
     @contextmanager
     def _accurately(self) -> Iterator[None]:
-        """Products in full single precision, whatever was allowed before and will be again afterward."""
+        """Compute products in full single precision, and restore the user's setting afterward."""
         before = self._torch.get_float32_matmul_precision()
         self._torch.set_float32_matmul_precision("highest")
         try:
@@ -69,7 +69,7 @@ class DeviceTable:
             self._torch.set_float32_matmul_precision(before)
 
     def _check(self, rows: FloatArray, owner: str) -> None:
-        """Refuse a device whose products are less accurate than the certificate takes for granted."""
+        """Refuse a device whose products are less accurate than the certificate assumes."""
         some = rows[:: max(1, len(rows) // CHECKED_ROWS)]
         found = self.product(some, 0, len(rows)).numpy()[:, :: max(1, len(rows) // CHECKED_ROWS)]
         exact = some.astype(np.float64) @ some.T.astype(np.float64)
@@ -77,13 +77,13 @@ class DeviceTable:
         allowed = 1.1 * some.shape[1] * UNIT_ROUNDOFF * np.outer(lengths, lengths) + np.finfo(np.float32).tiny
         if not (np.abs(found - exact) <= allowed).all():
             raise InvalidParameterError(
-                f"The 'device' parameter of {owner} names a device whose products in single precision are not "
-                f"accurate enough for an exact search. Got {str(self._device)!r}.\nHint: None searches without it."
+                f"The 'device' parameter of {owner} is a device whose single-precision products are not accurate "
+                f"enough for an exact search. Got {str(self._device)!r}.\nHint: pass None to search without a device."
             )
 
 
 class DeviceValues:
-    """A product on a device: rows and columns can be chosen, and only the smallest values leave it."""
+    """A product on a device; only the smallest values of each row are copied from the device."""
 
     def __init__(self, values: Any, torch: Any) -> None:
         self._values, self._torch = values, torch

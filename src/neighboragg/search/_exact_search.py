@@ -1,4 +1,4 @@
-"""Exact search: compiled where possible, NumPy otherwise, with the same results."""
+"""Exact search: compiled if possible, otherwise NumPy, with the same results."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from neighboragg.search._kernel import can_search, kernel_in_use, search_compile
 from neighboragg.search._reference import LARGEST_SINGLE, Frame, Reference, to_single
 
 UNIT_ROUNDOFF = 2.0**-24
-SMALLEST_SINGLE = 2.0**-126  # what is smaller loses digits, or all of them
-CACHE_ELEMENTS = 2**18  # differences refined at a time: 2 MB, so that they stay in cache
-PANEL_ROWS = 2**10  # small classes share one matrix product up to this many rows
-PRODUCT_ELEMENTS = 2**22  # values of the product at a time: 16 MB
+SMALLEST_SINGLE = 2.0**-126  # smaller values lose some or all digits
+CACHE_ELEMENTS = 2**18  # differences computed at a time: 2 MB, which fits in the cache
+PANEL_ROWS = 2**10  # small classes with up to this many rows in total share one matrix product
+PRODUCT_ELEMENTS = 2**22  # values of the product computed at a time: 16 MB
 N_SUMS = 8  # partial sums of a squared distance
 
 
 @dataclass(frozen=True)
 class Queries:
-    """A batch of query rows: as given, in single precision for the product, and their norms in the frame."""
+    """A batch of query rows as given and in single precision, with their norms in the frame."""
 
     rows: FloatArray
     single: FloatArray
@@ -31,7 +31,7 @@ class Queries:
     @classmethod
     def of(cls, rows: FloatArray, frame: Frame) -> "Queries":
         """Prepare query rows for a frame."""
-        # Nothing beyond the range of single precision is certified, so that its norm need only be that large.
+        # Queries beyond the range of single precision are never certified, so their norms can be clipped.
         scaled = np.clip(frame.scaled(rows), -(LARGEST_SINGLE**2), LARGEST_SINGLE**2)
         norms = np.sqrt(np.einsum("nd,nd->n", scaled, scaled))
         return cls(rows, np.column_stack([to_single(scaled), np.ones(len(rows), np.float32)]), norms)
@@ -44,7 +44,7 @@ class Queries:
 
 
 class Product(Protocol):
-    """Squared distances in single precision, less a number for each query, which propose candidates."""
+    """Squared distances in single precision, up to a constant for each query; used to propose candidates."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -112,7 +112,7 @@ def search_with_numpy(
 def refine(
     rows: FloatArray, candidates: IntArray, queries: FloatArray, k: int, hidden: IntArray | None
 ) -> tuple[FloatArray, IntArray]:
-    """Distances and positions, each (n, k), of the nearest candidates by (distance, position), -1 for a missing one."""
+    """Distances and positions, each (n, k), of the nearest candidates by (distance, position); -1 for missing ones."""
     positions = np.sort(np.where(candidates < 0, len(rows), candidates), axis=1)
     distances = np.sqrt(_squared_to_candidates(rows, np.minimum(positions, len(rows) - 1), queries))
     distances[positions == len(rows)] = np.inf
@@ -136,7 +136,7 @@ def _nearest_in(
     k: int,
     hidden: IntArray | None,
 ) -> tuple[FloatArray, IntArray]:
-    """Nearest rows of one class; missing ones are (inf, -1)."""
+    """Nearest rows of one class; (inf, -1) for missing ones."""
     n, size = product.shape
     distances = np.full((n, k), np.inf)
     ids = np.full((n, k), -1, dtype=np.int64)
@@ -166,7 +166,7 @@ def _nearest_in(
 
 
 def _panels(starts: IntArray) -> Iterator[range]:
-    """Runs of consecutive classes that share a product: many small ones, or a single large one."""
+    """Ranges of consecutive classes that share a product: many small classes, or one large class."""
     first = 0
     for c in range(1, len(starts)):
         if c == len(starts) - 1 or starts[c + 1] - starts[first] > PANEL_ROWS:
@@ -175,7 +175,7 @@ def _panels(starts: IntArray) -> Iterator[range]:
 
 
 def _within(positions: IntArray, block: slice) -> IntArray | None:
-    """Positions relative to a block, -1 outside of it; None if all are."""
+    """Positions relative to a block, -1 for positions outside; None if all are outside."""
     inside = (positions >= block.start) & (positions < block.stop)
     return np.where(inside, positions - block.start, -1) if inside.any() else None
 
@@ -189,7 +189,7 @@ def _search(
     hidden: IntArray | None,
     width: int,
 ) -> tuple[FloatArray, IntArray, Array]:
-    """Nearest among `width` candidates, and for which queries they are certainly the nearest of all."""
+    """Nearest among `width` candidates, and a mask of the queries for which they are certainly the nearest of all."""
     everything = width >= len(rows)
     if everything:
         distances = np.sqrt(_squared_to_all(rows, queries.rows))
@@ -199,7 +199,7 @@ def _search(
         distances = np.sqrt(_squared_to_candidates(rows, positions, queries.rows))
     if hidden is not None:
         distances[positions == hidden[:, None]] = np.inf
-    # By the distance that is reported, then id: of two squares with the same root neither is nearer.
+    # Sort by the reported distance, then by id: two squares with the same root count as a tie.
     order = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors]
     distances = np.take_along_axis(distances, order, axis=1)
     positions = np.take_along_axis(positions, order, axis=1)
@@ -222,7 +222,7 @@ def _smallest(values: FloatArray, width: int) -> tuple[IntArray, FloatArray]:
 
 
 def _certain(frame: Frame, queries: Queries, last_distances: FloatArray, reached: FloatArray) -> Array:
-    """Whether every row that was not a candidate is farther than the last neighbor kept."""
+    """Whether every row that is not a candidate is farther away than the last neighbor."""
     radius = np.minimum(last_distances * frame.scale, LARGEST_SINGLE)
     terms = 1.1 * (len(frame.center) + 8)
     error = terms * (UNIT_ROUNDOFF * (2.0 * queries.norms + radius) ** 2 + 4.0 * SMALLEST_SINGLE)
@@ -231,7 +231,7 @@ def _certain(frame: Frame, queries: Queries, last_distances: FloatArray, reached
 
 
 def _squared_to_candidates(rows: FloatArray, positions: IntArray, queries: FloatArray) -> FloatArray:
-    """Squared distances by direct difference, cache-sized blocks at a time."""
+    """Squared distances by direct difference, in blocks that fit in the cache."""
     n, width = positions.shape
     squared = np.empty((n, width))
     step = max(1, CACHE_ELEMENTS // (width * rows.shape[1]))
@@ -258,7 +258,7 @@ def _squared_to_all(rows: FloatArray, queries: FloatArray) -> FloatArray:
 
 
 def _sums_of_squares(differences: FloatArray) -> FloatArray:
-    """Sums over the last axis of the squares, which replace the differences, in the order of the compiled search."""
+    """Sum the squares over the last axis in the order of the compiled search; overwrites the differences."""
     np.multiply(differences, differences, out=differences)
     sums = np.zeros((*differences.shape[:-1], N_SUMS))
     for first in range(0, differences.shape[-1], N_SUMS):

@@ -1,4 +1,4 @@
-"""A linear map in which neighbors share their class: neighborhood components analysis on mini-batches."""
+"""Learned metric: a linear map from neighborhood components analysis on mini-batches."""
 
 from collections.abc import Iterator
 
@@ -7,16 +7,16 @@ import numpy as np
 from neighboragg._core.threads import ONE_THREAD
 from neighboragg._core.types import FloatArray, IntArray
 
-# exp of less than this adds nothing, but denormal numbers slow every later step down many times.
+# The exponential of anything smaller is negligible, but denormal numbers make later steps many times slower.
 NEGLIGIBLE = -80.0
-# A row without a neighbor of this similarity is far from all: what adds nothing elsewhere would count there.
+# A row without a neighbor of this similarity is far from all others and is computed with its own scale.
 SMALLEST_SIMILARITY = 1e-20
 CACHE_ROWS = 128
-# Classes with fewer rows are worked on together.
+# Classes with fewer rows are processed together.
 FEW_ROWS = 64
-# In units of the median row; squares of what is farther would drown all else.
+# In units of the median reach; the squares of larger values would dominate everything else.
 LARGEST_REACH = 1e4
-# The map is divided by the spread, and must stay finite.
+# The map is divided by the spread and must stay finite.
 SMALLEST_SPREAD = 1e-150
 FIRST_DECAY, SECOND_DECAY = 0.9, 0.999
 
@@ -46,9 +46,9 @@ def learn_metric(
     center, spread = _center_and_spread(sample)
     components, scale = _initial_map(_normalized(sample, center, spread), rank)
     first, second = np.zeros_like(components), np.zeros_like(components)
-    # Products this small gain nothing from a second thread, and one thread always adds in one order.
+    # Products this small do not benefit from a second thread, and one thread always sums in the same order.
     with ONE_THREAD:
-        # A row on its own has no neighbor to learn from.
+        # A single row does not have a neighbor to learn from.
         for step in range(1, n_steps + 1 if size > 1 else 0):
             rows = rng.choice(n_samples, size, replace=False, shuffle=False)
             gradient = _gradient(_normalized(X[rows], center, spread), codes[rows], components)
@@ -68,7 +68,7 @@ def nca_loss(X: FloatArray, codes: IntArray, components: FloatArray) -> float:
 
 
 def _center_and_spread(sample: FloatArray) -> tuple[FloatArray, float]:
-    """Median, and median reach of the rows around it; the largest reach where most rows are equal."""
+    """Median of the rows, and their median distance from it (the largest if most rows are equal)."""
     center = np.median(sample.astype(np.float64), axis=0)
     reach = np.abs(sample - center).max(axis=1)
     spread = float(np.median(reach)) or float(reach.max()) or 1.0
@@ -76,7 +76,7 @@ def _center_and_spread(sample: FloatArray) -> tuple[FloatArray, float]:
 
 
 def _normalized(rows: FloatArray, center: FloatArray, spread: float) -> FloatArray:
-    """Rows around zero and of common size, so that their squares are accurate in single precision."""
+    """Center and scale the rows, so that their squares are accurate in single precision."""
     return np.clip((rows - center) / spread, -LARGEST_REACH, LARGEST_REACH).astype(np.float32)
 
 
@@ -88,7 +88,7 @@ def _initial_map(sample: FloatArray, rank: int) -> tuple[FloatArray, float]:
     np.fill_diagonal(squared, np.inf)
     nearest = np.median(np.maximum(squared.min(axis=1, initial=np.inf), 0)) if len(sample) > 1 else 1.0
     if nearest <= 1e-12 * max(float(norms.mean()), 1e-30):
-        # Mostly duplicates: their zero distance says nothing about scale.
+        # Most rows are duplicates, and their zero distance does not indicate a scale.
         nearest = max(float(norms.mean()), 1e-12)
     scale = 1.0 / np.sqrt(nearest)
     return np.ascontiguousarray(_principal_axes(centered, rank) * scale, dtype=np.float32), float(scale)
@@ -98,27 +98,27 @@ def _principal_axes(centered: FloatArray, rank: int) -> FloatArray:
     n, d = centered.shape
     if rank == d:
         return np.eye(rank)
-    if rank <= n < d:  # fewer rows than columns: the cost of an eigenproblem is cubic in the columns
+    if rank <= n < d:  # fewer rows than columns: an eigenproblem would be cubic in the columns
         return np.linalg.svd(centered, full_matrices=False)[2][:rank].T
     return np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :rank]
 
 
 def _similarities(mapped: FloatArray) -> FloatArray:
-    """exp(−‖x_i − x_j‖²) for every pair of rows, in a unit of its own for each row i; 0 of a row with itself."""
+    """exp(−‖x_i − x_j‖²) for all pairs of rows, up to a factor for each row i; zero on the diagonal."""
     n = len(mapped)
     norms, ones = (mapped**2).sum(axis=1, keepdims=True), np.ones((n, 1), mapped.dtype)
     left, right = np.hstack([2 * mapped, -norms, -ones]), np.hstack([mapped, ones, norms])
     similar = np.empty((n, n), mapped.dtype)
-    for start in range(0, n, CACHE_ROWS):  # so many that they stay in cache
+    for start in range(0, n, CACHE_ROWS):  # blocks that fit in the cache
         rows, after = slice(start, start + CACHE_ROWS), slice(start + CACHE_ROWS, n)
         exponents = left[rows] @ right[start:].T
-        np.clip(exponents, NEGLIGIBLE, 0, out=exponents)  # rounding may have made it positive
+        np.clip(exponents, NEGLIGIBLE, 0, out=exponents)  # rounding can make them positive
         np.exp(exponents, out=similar[rows, start:])
         similar[after, rows] = similar[rows, after].T
     np.fill_diagonal(similar, 0)
     far = np.flatnonzero(similar.max(axis=1) < SMALLEST_SIMILARITY)
     if len(far):
-        with np.errstate(invalid="ignore"):  # OpenBLAS may raise the flag for lanes it then discards
+        with np.errstate(invalid="ignore"):  # OpenBLAS may raise the flag for lanes that it discards
             exponents = left[far] @ right.T
         exponents[np.arange(len(far)), far] = -np.inf
         exponents -= exponents.max(axis=1, keepdims=True)
@@ -128,7 +128,7 @@ def _similarities(mapped: FloatArray) -> FloatArray:
 
 
 def _gradient(X: FloatArray, codes: IntArray, components: FloatArray) -> FloatArray:
-    """Gradient of :func:`nca_loss` in the map."""
+    """Gradient of :func:`nca_loss` with respect to the map."""
     order = np.argsort(codes, kind="stable")
     X, codes = X[order], codes[order]
     mapped = X @ components
@@ -143,10 +143,10 @@ def _gradient(X: FloatArray, codes: IntArray, components: FloatArray) -> FloatAr
         given[rows] = near @ beside[rows]
         share = _inverse(given[rows, -1:])
         given[rows] *= share
-        # In this order, as a share can be so large that a product of rows with it overflows.
+        # In this order, because the product of rows with a large share could overflow.
         received[rows] = (near * share).T @ beside[rows]
     everywhere = similar @ beside
-    # A row without another of its class has no part in it: its posterior would be of nothing.
+    # A row that is the only one of its class does not contribute.
     share = given[:, -1:] * _inverse(everywhere[:, -1:])
     given -= everywhere * share
     received -= similar.T @ (beside * share)
@@ -155,7 +155,7 @@ def _gradient(X: FloatArray, codes: IntArray, components: FloatArray) -> FloatAr
 
 
 def _classes_together(codes: IntArray) -> Iterator[slice]:
-    """Slices of whole classes, each of them large or a few small ones, for codes in ascending order."""
+    """Slices of one large class or several small classes, for codes in ascending order."""
     first = 0
     for end in (*(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)):
         if end - first >= FEW_ROWS or end == len(codes):
@@ -164,5 +164,5 @@ def _classes_together(codes: IntArray) -> Iterator[slice]:
 
 
 def _inverse(sums: FloatArray) -> FloatArray:
-    """1 / sum, and 0 of nothing."""
+    """1 / sum, or 0 if the sum is 0."""
     return np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)

@@ -8,17 +8,17 @@ import numpy as np
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._store.objects import Stored
 
-# Rows of a block of the table. The compiled search has the same number, and saved files hold the table: a change of its
-# layout raises `_store.file.FORMAT`.
+# Rows per block of the table. The compiled search uses the same number, and saved files contain the table: a change of
+# its layout must raise `_store.file.FORMAT`.
 BLOCK_ROWS = 24
-CHECKED_BLOCKS = 2**13 // BLOCK_ROWS  # made or looked at together
+CHECKED_BLOCKS = 2**13 // BLOCK_ROWS  # blocks that are computed or compared at a time
 LARGEST_SINGLE = 1e15  # sums of squares stay finite in single precision
-LARGEST_EXPONENT = 400  # of the scale: rows of any size times it stay finite in double precision
+LARGEST_EXPONENT = 400  # of the scale: the scaled rows stay finite in double precision
 
 
 @dataclass(frozen=True)
 class Frame(Stored):
-    """Center and scale that make single precision accurate: coordinates small, scale a power of two."""
+    """Center and scale that make coordinates small enough for single precision; the scale is a power of two."""
 
     center: FloatArray
     scale: float
@@ -55,7 +55,7 @@ class Reference(Stored):
         return table
 
     def _blocks(self, blocks: slice) -> FloatArray:
-        """Some blocks of the table; zeros after the last row."""
+        """Compute some blocks of the table, with zeros after the last row."""
         return table_of(self.frame.scaled(self.rows[blocks.start * BLOCK_ROWS : blocks.stop * BLOCK_ROWS]))
 
     @property
@@ -69,24 +69,24 @@ class Reference(Stored):
         return self.rows[position], np.repeat(np.arange(len(self.sizes)), self.sizes)[position]
 
     def positions_of(self, ids: IntArray) -> IntArray:
-        """Where rows with these ids stand among the sorted rows; -1 stays -1."""
+        """Positions of rows with these ids among the sorted rows; -1 stays -1."""
         position = np.empty(len(self.ids) + 1, dtype=np.int64)
         position[self.ids] = np.arange(len(self.ids))
         position[-1] = -1
         return position[ids]
 
     def classes(self, first: int, stop: int) -> tuple["Reference", int]:
-        """Some consecutive classes alone, sharing memory with this one, and the position here of their first row."""
+        """A view of some consecutive classes, and the position of its first row in this reference."""
         low, high = int(self.starts[first]) // BLOCK_ROWS * BLOCK_ROWS, int(self.starts[stop])
         part = copy(self)
-        # From the beginning of a block on; what stands in it before the first class is in none.
+        # Starts at the beginning of a block; rows before the first class belong to no class of the view.
         part.starts = self.starts[first : stop + 1] - low
         part.rows, part.ids = self.rows[low:high], self.ids[low:high]
         part.table = self.table[low // BLOCK_ROWS : -(-high // BLOCK_ROWS)]
         return part, low
 
     def table_of(self, low: int, high: int) -> FloatArray:
-        """The single-precision copy of rows `low` to `high`, row by row."""
+        """The single-precision copy of rows `low` to `high`, one row after another."""
         first = low // BLOCK_ROWS
         blocks = self.table[first : -(-high // BLOCK_ROWS)]
         flat = blocks.transpose(0, 2, 1).reshape(-1, blocks.shape[1])
@@ -94,7 +94,7 @@ class Reference(Stored):
 
 
 def table_of(scaled: FloatArray) -> FloatArray:
-    """[−2y, |y|²] of rows in a frame, in single precision and in blocks; zeros after the last row."""
+    """[−2y, |y|²] of rows in a frame, in single precision and in blocks, with zeros after the last row."""
     norms = np.minimum(np.einsum("nd,nd->n", scaled, scaled), LARGEST_SINGLE**2)
     flat = np.column_stack([-2 * to_single(scaled), norms.astype(np.float32)])
     flat = np.pad(flat, ((0, -len(flat) % BLOCK_ROWS), (0, 0)))
@@ -102,10 +102,10 @@ def table_of(scaled: FloatArray) -> FloatArray:
 
 
 def to_single(scaled: FloatArray) -> FloatArray:
-    """Rows of a frame in single precision, clipped so that their squares are finite."""
+    """Convert rows of a frame to single precision, clipped so that their squares are finite."""
     return np.clip(scaled, -LARGEST_SINGLE, LARGEST_SINGLE).astype(np.float32)
 
 
 def table_parts(n_blocks: int) -> list[slice]:
-    """Slices of the table small enough to be worked on in double precision."""
+    """Slices of the table that are small enough to process in double precision."""
     return [slice(start, start + CHECKED_BLOCKS) for start in range(0, n_blocks, CHECKED_BLOCKS)]

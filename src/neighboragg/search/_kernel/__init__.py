@@ -1,4 +1,4 @@
-"""The compiled search: its libraries, which of them is in use, and the call."""
+"""The compiled search: loading, choosing and calling its libraries."""
 
 import ctypes
 import hashlib
@@ -20,19 +20,19 @@ from neighboragg.search._kernel._projection import is_worth_a_look, project
 from neighboragg.search._reference import Reference
 
 FOLDER = Path(__file__).parent
-#: From the fastest to the one that every processor runs.
+#: From the fastest to the one that runs on every processor.
 VARIANTS = ("avx512", "avx2", "baseline")
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 
 
 def path_of(variant: str) -> Path:
-    """The library for one instruction set, whether it is there or not."""
+    """Path of the library for one instruction set; the file need not exist."""
     return FOLDER / f"search_{variant}{SUFFIX}"
 
 
 def source_digest() -> str:
-    """Of the source beside this file, as it is compiled into the libraries made of it."""
-    # Lines end in one way, whatever the checkout did to them.
+    """Digest of search.cpp, which is also compiled into the libraries."""
+    # Normalize line endings, which depend on the checkout.
     return hashlib.sha256((FOLDER / "search.cpp").read_bytes().replace(b"\r\n", b"\n")).hexdigest()
 
 
@@ -50,17 +50,17 @@ def load(variant: str) -> ctypes.CDLL:
     return library
 
 
-LARGEST_K = 64  # the compiled search has the same number
-LARGEST_SIZE = 2**31 - 2**10  # positions are 32-bit there
-# Queries after which a projection has to have shown its worth: for no more than this share of the pairs of a query and
-# a class did its candidates have to be widened, each of which takes as long as many that were certain.
+LARGEST_K = 64  # the compiled search has the same limit
+LARGEST_SIZE = 2**31 - 2**10  # the compiled search uses 32-bit positions
+# A projection is dropped if, in a batch of this many queries, a larger share of (query, class) pairs needed more
+# candidates; such a pair takes as long as many others.
 WATCHED_QUERIES, LARGEST_WIDENED = 512, 0.15
 
 POINTER, INTEGER, BYTES = ctypes.c_void_p, ctypes.c_int64, ctypes.c_char * 0
 
 
 class Index(ctypes.Structure):
-    """The reference rows as the compiled search knows them; see the structure of that name there."""
+    """The reference rows as the compiled search reads them; matches the structure of this name in search.cpp."""
 
     _fields_ = (
         ("n_rows", INTEGER),
@@ -84,7 +84,7 @@ class Prepared(NamedTuple):
     structure: Index
     address: int
     arrays: tuple[Array, ...]
-    is_final: bool  # whether it was decided if rows are projected
+    is_final: bool  # whether the decision about a projection has been made
 
     @property
     def is_projected(self) -> bool:
@@ -92,13 +92,13 @@ class Prepared(NamedTuple):
         return bool(self.structure.n_axes < self.structure.n_features)
 
 
-# Pointers belong to a process: they are neither pickled nor saved with the rows they point to.
+# Pointers belong to a process, so they are neither pickled nor saved with their rows.
 _prepared: "WeakKeyDictionary[Reference, Prepared]" = WeakKeyDictionary()
 _projecting = Lock()
 
 
 def can_search(reference: Reference, k: int) -> bool:
-    """Whether the compiled search is made for so many neighbors and rows."""
+    """Whether the compiled search supports this many neighbors and rows."""
     return k <= LARGEST_K and len(reference.rows) < LARGEST_SIZE
 
 
@@ -130,7 +130,7 @@ def search_compiled(
         n_here = _search(
             library, prepared, queries[part], None if own is None else own[part], found, ids[part]
         )
-        # Queries unlike the rows may lie far from their space, where a projection hardly tells rows apart.
+        # Queries unlike the rows may be far from their subspace, where a projection hardly separates rows.
         if n_here > LARGEST_WIDENED * found.shape[0] * found.shape[1]:
             prepared = _prepared[reference] = _prepare(reference)._replace(is_final=True)
         n_widened += n_here
@@ -156,17 +156,17 @@ def _search(
         _values(ids),
     )
     if n_widened < 0:
-        raise MemoryError(f"No memory to search {n} rows for {k} neighbors in each class.")
+        raise MemoryError(f"Not enough memory to search {k} neighbors per class for {n} rows.")
     return int(n_widened)
 
 
 def _values(array: Any) -> Any:
-    """What the search may write to; to ask NumPy for the address takes three times as long."""
+    """A ctypes view of an array; three times as fast as NumPy's own pointer."""
     return BYTES.from_buffer(array)
 
 
 def _projected(reference: Reference, k: int) -> Prepared:
-    """The same with a projected table, if that is faster; found out once."""
+    """The index with a projected table if that is faster; decided once."""
     with _projecting:
         prepared = _prepared[reference]
         if not prepared.is_final:
@@ -175,9 +175,9 @@ def _projected(reference: Reference, k: int) -> Prepared:
 
 
 def _prepare(reference: Reference, k: int | None = None) -> Prepared:
-    """An index of the whole rows, or for k neighbors of projected ones where that is faster."""
+    """An index of the full rows or, for k neighbors, of projected rows if that is faster."""
     projection = None if k is None else project(reference, k)
-    # Arrays mapped from a file may begin anywhere; the others are used as they are.
+    # Arrays mapped from a file may be unaligned and are copied; others are used directly.
     rows, table = (
         np.require(array, requirements=["C", "A"])
         for array in (reference.rows, reference.table if projection is None else projection.table)
@@ -207,13 +207,13 @@ def _prepare(reference: Reference, k: int | None = None) -> Prepared:
 
 
 VARIABLE = "NEIGHBORAGG_KERNEL"
-MANY_PRODUCTS = 1e11  # queries × rows × features that take NumPy ten seconds and more
+MANY_PRODUCTS = 1e11  # queries × rows × features for which NumPy takes ten seconds or more
 CHOICES = ("auto", *VARIANTS, "numpy")
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """The search in use, and why it is that one."""
+    """The search in use, and the reason for the choice."""
 
     name: str
     reason: str
@@ -221,12 +221,12 @@ class Kernel:
 
 
 def kernel_in_use() -> Kernel:
-    """The search that the environment variable ``NEIGHBORAGG_KERNEL`` asks for; by default the fastest."""
+    """The search selected by the environment variable ``NEIGHBORAGG_KERNEL``; by default the fastest."""
     return _choose(os.environ.get(VARIABLE, "auto"))
 
 
 def warn_if_slow(kernel: Kernel, reference: Reference, n_queries: int) -> None:
-    """Say once that a search of many seconds would be faster compiled, unless NumPy's was asked for."""
+    """Warn once that a long search would be faster if compiled, unless the user selected NumPy."""
     if kernel.library is None and kernel.name != os.environ.get(VARIABLE):
         n_products = n_queries * reference.rows.size
         if n_products > MANY_PRODUCTS:
@@ -236,8 +236,9 @@ def warn_if_slow(kernel: Kernel, reference: Reference, n_queries: int) -> None:
 @cache
 def _warn_once(reason: str) -> None:
     warnings.warn(
-        f"This search is NumPy's, several times slower than the compiled one: {reason}. Results are the same.\n"
-        "Hint: install a C++ compiler and neighboragg again; neighboragg.show_versions() says which is in use.",
+        f"The search uses NumPy, which is several times slower than the compiled search: {reason}. Results are the "
+        "same.\nHint: install a C++ compiler and reinstall neighboragg; neighboragg.show_versions() shows the search "
+        "in use.",
         UserWarning,
         stacklevel=7,
     )
@@ -255,7 +256,7 @@ def _choose(wanted: str) -> Kernel:
     try:
         baseline = load("baseline")
     except OSError as error:
-        missing = "it was not compiled: no C++ compiler when neighboragg was installed"
+        missing = "there was no C++ compiler when neighboragg was installed"
         reason = f"no compiled search ({error if path_of('baseline').exists() else missing})"
         if wanted != "auto":
             raise _unavailable(wanted, reason) from error
@@ -263,7 +264,7 @@ def _choose(wanted: str) -> Kernel:
     if wanted == "auto":
         return _fastest(baseline)
     if wanted not in _runnable(baseline):
-        raise _unavailable(wanted, "this processor does not have it")
+        raise _unavailable(wanted, "this processor does not support it")
     try:
         library = load(wanted)
     except OSError as error:
@@ -273,13 +274,13 @@ def _choose(wanted: str) -> Kernel:
 
 def _unavailable(wanted: str, reason: str) -> InvalidParameterError:
     return InvalidParameterError(
-        f"The environment variable {VARIABLE} asks for {wanted!r}: {reason}.\n"
-        f"Hint: unset it; the fastest search that is available is then used."
+        f"The environment variable {VARIABLE} selects {wanted!r}, which is not available: {reason}.\n"
+        f"Hint: unset it to use the fastest search available."
     )
 
 
 def _runnable(baseline: ctypes.CDLL) -> tuple[str, ...]:
-    """The variants for this processor, the fastest first."""
+    """The variants that this processor supports, fastest first."""
     return VARIANTS[len(VARIANTS) - 1 - int(baseline.neighboragg_processor_level()) :]
 
 
@@ -290,12 +291,12 @@ def _fastest(baseline: ctypes.CDLL) -> Kernel:
         try:
             library = load(variant)
         except OSError:
-            continue  # the compiler did not know the instruction set
+            continue  # the compiler did not support the instruction set
         if _agree(library, baseline):
             return Kernel(variant, "the fastest that this processor runs", library)
         warnings.warn(
-            f"The search compiled for {variant} gives other results than the one for every processor, and is "
-            f"not used.\nHint: please report it with the output of neighboragg.show_versions().",
+            f"The search compiled for {variant} returns different results than the baseline and is not used.\n"
+            f"Hint: please report this with the output of neighboragg.show_versions().",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -303,7 +304,7 @@ def _fastest(baseline: ctypes.CDLL) -> Kernel:
 
 
 def _agree(library: ctypes.CDLL, baseline: ctypes.CDLL) -> bool:
-    """Whether two variants give equal bits on a small problem: whole and partial tiles, ties, one query."""
+    """Whether two variants return equal bits on a small problem with whole and partial tiles, ties and one query."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(150, 19))
     rows[::3] = np.rint(rows[::3])

@@ -1,4 +1,4 @@
-"""Rows that lie close to a space of fewer dimensions, projected on it: the compiled search proposes from there."""
+"""Projection of reference rows to fewer dimensions, from which the compiled search can propose candidates."""
 
 from typing import NamedTuple
 
@@ -9,37 +9,37 @@ from neighboragg._core.threads import ONE_THREAD
 from neighboragg._core.types import FloatArray
 from neighboragg.search._reference import BLOCK_ROWS, LARGEST_SINGLE, Reference, table_of, table_parts
 
-LARGEST_AXES = 64  # the compiled search has the same number
+LARGEST_AXES = 64  # the compiled search has the same limit
 N_AXES = (8, 16, 24, 32, 48, LARGEST_AXES)
-# Fewer features are multiplied fast enough; to find the axes of more takes too long.
+# With fewer features, products are fast enough; with more, finding the axes takes too long.
 FEWEST_FEATURES, MOST_FEATURES = 48, 512
 FEWEST_ROWS = 4096
-# To find the axes and the rows along them takes as long as about so many queries.
+# Finding the axes and projecting the rows takes as long as about this many queries.
 FEWEST_QUERIES = 1024
-# Rows that axes are found from; queries, classes and rows of each on which numbers of axes are tried.
+# Rows used to find the axes; queries, classes and rows per class used to choose the number of axes.
 N_SAMPLED, N_TRIED, N_TRIED_CLASSES, N_TRIED_ROWS = 4096, 12, 2, 8192
-# A space that leaves out more of the variance than this tells rows apart too badly.
+# A projection that loses a larger share of the variance than this cannot separate the rows.
 LARGEST_REST = 0.1
-# Pairs of a query and a class for which the candidates of the projected rows may not be enough.
+# Largest share of (query, class) pairs for which the candidates of the projection may be too few.
 LARGEST_SHARE = 0.1
 
 
 class Projection(NamedTuple):
-    """Orthonormal axes, shape (n_features, n_axes), and the table of the reference rows along them."""
+    """Orthonormal axes of shape (n_features, n_axes), and the table of the projected reference rows."""
 
     axes: FloatArray
     table: FloatArray
 
 
 def is_worth_a_look(reference: Reference, n_queries: int) -> bool:
-    """Whether a search is so long that finding out about axes costs little beside it."""
+    """Whether a search takes so long that trying a projection costs little in comparison."""
     n, d = reference.rows.shape
     enough = n >= FEWEST_ROWS and n_queries >= FEWEST_QUERIES
     return enough and FEWEST_FEATURES <= d <= MOST_FEATURES
 
 
 def project(reference: Reference, k: int) -> Projection | None:
-    """Project on as few axes as tell the k nearest rows of a class apart; None where that takes most of them."""
+    """Project on the fewest axes that separate the k nearest rows of a class; None if that takes too many axes."""
     with ONE_THREAD:
         axes = _main_axes(reference)
         n_axes = None if axes is None else _fewest_axes(reference, axes, k)
@@ -49,7 +49,7 @@ def project(reference: Reference, k: int) -> Projection | None:
 
 
 def _main_axes(reference: Reference) -> FloatArray | None:
-    """The directions in which rows vary most, if they vary little in all others."""
+    """The directions in which the rows vary most; None if they also vary in the others."""
     n, d = reference.rows.shape
     sample = reference.frame.scaled(reference.rows[:: max(1, n // N_SAMPLED)])
     if not np.abs(sample).max() < LARGEST_SINGLE:
@@ -62,7 +62,7 @@ def _main_axes(reference: Reference) -> FloatArray | None:
 
 
 def _fewest_axes(reference: Reference, axes: FloatArray, k: int) -> int | None:
-    """How many axes tell the k nearest rows of a class apart from all but some of the others; tried on some rows."""
+    """Smallest number of axes for which most queries of a sample need no further candidates."""
     n = len(reference.rows)
     queries = reference.frame.scaled(reference.rows[np.linspace(0, n - 1, N_TRIED).astype(int)])
     n_enough = 2 * k - 1  # as many as the compiled search proposes
@@ -73,7 +73,7 @@ def _fewest_axes(reference: Reference, axes: FloatArray, k: int) -> int | None:
         if high - low <= n_enough:
             continue
         rows = reference.frame.scaled(reference.rows[low : min(high, low + N_TRIED_ROWS)])
-        # One more than k, as a query may be among the rows.
+        # One more than k, because a query may be among the rows.
         last = np.partition(cdist(queries, rows), k, axis=1)[:, k : k + 1]
         there, here = rows @ axes, queries @ axes
         for number in wrong:
@@ -85,7 +85,7 @@ def _fewest_axes(reference: Reference, axes: FloatArray, k: int) -> int | None:
 
 
 def _along(reference: Reference, axes: FloatArray) -> Projection | None:
-    """The projection, unless a row is so far out that it was clipped, and nothing can be said of it."""
+    """The projection; None if a row is so large that it was clipped, because it could not be certified."""
     n = len(reference.rows)
     table = np.empty((-(-n // BLOCK_ROWS), axes.shape[1] + 1, BLOCK_ROWS), dtype=np.float32)
     for blocks in table_parts(len(table)):
