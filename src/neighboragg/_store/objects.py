@@ -92,7 +92,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "Mahalanobis",
         "TrustScore",
     ),
-    "neighboragg.methods._familiarity": ("Familiarity",),
+    "neighboragg.methods._familiarity": ("Familiarity", "Nonconformity"),
     "neighboragg.methods._neighbor_agg": ("NeighborAgg",),
     "neighboragg.methods._neighbor_gcn": ("NeighborGCN",),
     "neighboragg.methods._true_class": ("TrueClassProbability",),

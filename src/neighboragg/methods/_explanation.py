@@ -311,7 +311,7 @@ def _called(name: Any, kind: str = "row") -> str:
 def _seen(p: float) -> tuple[str, str, str]:
     """Familiarity in words: who, what it held, and what came of it."""
     likeness = "unlike the rows" if p <= UNLIKE else "hardly like rows" if p <= HARDLY_LIKE else "like rows"
-    words = f"farther from its nearest rows than {1 - p:.1%} of the validation rows"
+    words = f"more unusual than {1 - p:.1%} of the validation rows"
     return FAMILIARITY, words, f"{likeness} seen so far ({p:.3f})"
 
 

@@ -21,11 +21,21 @@ from neighboragg._pool.row_weights import sample_weights
 from neighboragg._store.objects import require
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.methods._explanation import Explanation
-from neighboragg.methods._familiarity import Familiarity, strangeness
+from neighboragg.methods._familiarity import (
+    N_NEAREST,
+    Familiarity,
+    Nonconformity,
+    are_directions,
+    doubt,
+    log_distances,
+    usual_distances,
+)
 from neighboragg.methods._method import TrustMethod
 from neighboragg.search import (
     Blocks,
     ChainedBlocks,
+    ClasswiseNeighbors,
+    Exact,
     LinearBlocks,
     Sample,
     Streamed,
@@ -203,6 +213,8 @@ AGGREGATORS: dict[str, type[Aggregator]] = {"network": NetworkAggregator, "pool"
 SCORING_ELEMENTS = 2**23
 # Those held in fit; rather than more, all are searched for twice.
 HELD_ELEMENTS = 2**25
+# Training rows that usual distances are taken from: one half among the other.
+MOST_MEASURED = 2000
 # Validation rows that a pool is fitted on, and classes times rows: with more than 300 classes, fewer rows.
 MOST_JUDGED, MOST_JUDGED_VALUES = 5000, 1_500_000
 
@@ -481,12 +493,16 @@ class NeighborAgg(ReferenceSearch):
             announce(f"Asking second opinion {number} of {len(opinions)}, {name}")
             fitted.append(fit_second_opinion(name, estimator, data, judged))
         self.opinions_ = [opinion for opinion, _ in fitted]
-        strange = np.empty(len(judged))
+        nonconformity, unusual = self._nonconformity(data, judged, seed), np.empty(len(judged))
 
         def evidence_of(part: slice) -> Evidence:
             rows, own = judged[part], exclude[part]
             distances = self._distances(data.X_val[rows], data.n_classes, own)
-            strange[part] = self._strangeness(data.X_val[rows], distances, own)
+            unusual[part] = nonconformity(
+                data.X_val[rows],
+                data.proba_val[rows],
+                self._for_familiarity(data.X_val[rows], distances, own),
+            )
             said = {opinion.name: Opinion(about.proba[part], about.floor) for opinion, about in fitted}
             return Evidence(data.proba_val[rows], distances, said, self._leading(), weight[part])
 
@@ -499,7 +515,8 @@ class NeighborAgg(ReferenceSearch):
         else:  # found again whenever they are needed
             parts = list(self._parts(len(judged), SCORING_ELEMENTS))
             self.aggregator_.fit_parts(lambda: map(evidence_of, parts), data.codes_val[judged])
-        self.familiarity_ = Familiarity(strange, data.proba_val[judged].argmax(axis=1), data.n_classes)
+        predicted = data.proba_val[judged].argmax(axis=1)
+        self.familiarity_ = Familiarity(nonconformity, unusual, predicted, data.n_classes)
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         return self._trust_without(X, proba, None)
@@ -512,14 +529,38 @@ class NeighborAgg(ReferenceSearch):
         return trust
 
     def _familiarity(self, X: FloatArray, evidence: Evidence, left_out: IntArray | None) -> FloatArray:
-        found = self._strangeness(X, evidence.distances, self._reference_ids(left_out))
+        own = self._reference_ids(left_out)
+        # A row that leaves itself out of the search for neighbors has been seen nevertheless. If it is a new row that
+        # copies a row of fit, validation rows that are copies have found theirs too.
+        seen = None if own is None else own >= 0
+        distances = self._for_familiarity(X, evidence.distances, own)
+        found = self.familiarity_.nonconformity(X, evidence.proba, distances, seen)
         return self.familiarity_.of(found, evidence.proba.argmax(axis=1))
 
-    def _strangeness(
+    def _for_familiarity(
         self, X: FloatArray, distances: Mapping[str, FloatArray], exclude: IntArray | None
-    ) -> FloatArray:
-        """From distances found already, or from a search where the aggregator has no use for them."""
-        return strangeness(distances if self.aggregator_.uses_neighbors else self._search(X, exclude))
+    ) -> Mapping[str, FloatArray]:
+        """Distances found already, or by a search where the aggregator has no use for them."""
+        return distances if self.aggregator_.uses_neighbors else self._search(X, exclude)
+
+    def _nonconformity(self, data: FitData, judged: IntArray, seed: int) -> Nonconformity:
+        """What is usual for training rows; validation rows take no part, except in the order of their own doubts."""
+        rows = np.arange(len(data.X))
+        if data.shared and len(judged) < len(rows):
+            rows = np.setdiff1d(rows, judged)
+        rows = np.random.default_rng(seed).permutation(rows)[:MOST_MEASURED]
+        others, measured = np.array_split(rows, 2)
+        middle, spread = {}, {}
+        for name in self.indexes_:
+            found = np.full(len(measured), np.inf)
+            if len(measured):
+                metric = check_search(self.search, type(self).__name__).metric
+                exact = Exact(metric=metric if name in self.views_ else "euclidean")
+                index = ClasswiseNeighbors(N_NEAREST, search=exact, n_jobs=self.n_jobs)
+                index.fit(self._mapped(name, data.X[others]), np.zeros(len(others), dtype=np.intp))
+                found = log_distances(index.kneighbors(self._mapped(name, data.X[measured]))[0])
+            middle[name], spread[name] = usual_distances(found, data.codes[measured], data.n_classes)
+        return Nonconformity(middle, spread, np.sort(doubt(data.proba_val[judged])), are_directions(data.X))
 
     def _evidence(self, X: FloatArray, proba: FloatArray, left_out: IntArray | None) -> Evidence:
         return Evidence(
