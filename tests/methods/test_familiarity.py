@@ -9,6 +9,7 @@ import neighboragg
 from neighboragg import NeighborAgg
 from neighboragg._pool.network import NetworkAggregator
 from neighboragg._pool.pool import PoolAggregator
+from neighboragg.methods._familiarity import too_many_unfamiliar
 from sizes import draws
 
 REPETITIONS = draws(100)
@@ -293,3 +294,24 @@ def test_an_explanation_tells_it(rows):
     told = str(fitted(rows).explain([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0]], [[0.5, 0.3, 0.2]] * 2))
     assert "more unusual than 99.2% of the validation rows: unlike the rows seen so far (0.008)" in told
     assert ": like rows seen so far (" in told
+
+
+@pytest.mark.parametrize(("n_compared", "n_new"), [(99, 1000), (99, 20), (1000, 50)])
+def test_a_batch_that_belongs_is_hardly_ever_called_foreign(n_compared, n_new):
+    """Rows compared with are drawn anew each time, since one model with few of them has more alarms than another."""
+    rng = np.random.default_rng(12)
+    n_draws = draws(1000, 20_000)
+    called = 0
+    for _ in range(n_draws):
+        compared = np.sort(rng.normal(size=n_compared))
+        p = (1.0 + n_compared - compared.searchsorted(rng.normal(size=n_new))) / (1.0 + n_compared)
+        called += too_many_unfamiliar(p, 1 / (1 + n_compared)) is not None
+    assert not too_many(called, n_draws, 1e-3)
+
+
+def test_a_batch_that_does_not_belong_is_noticed():
+    p = np.r_[np.full(61, 0.01), np.linspace(0.06, 1, 39)]
+    assert too_many_unfamiliar(p, 0.01) == (0.61, 0.05)
+    assert too_many_unfamiliar(np.linspace(0.01, 1, 100), 0.01) is None
+    assert too_many_unfamiliar(np.full(100, 0.1), 0.1) is None  # no row can be unfamiliar
+    assert too_many_unfamiliar(np.empty(0), 0.01) is None

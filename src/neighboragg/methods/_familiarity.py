@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.special import entr, ndtri
+from scipy.stats import betabinom
 
 from neighboragg._core.types import BoolArray, FloatArray, IntArray
 from neighboragg._store.objects import Stored, require
@@ -25,6 +26,24 @@ TOLERANCE = 1e-5
 SMALLEST_SPREAD = 1e-9
 # Equal probabilities must tie, though their last bits may depend on the batch.
 DIGITS = 9
+
+
+# A batch does not belong if it has more rows at this level of familiarity than chance brings once in a thousand times.
+UNFAMILIAR, CHANCE = 0.05, 1e-3
+
+
+def too_many_unfamiliar(familiarity: FloatArray, least: float) -> tuple[float, float] | None:
+    """Share of unfamiliar rows in a batch and the share to expect, if there are more than chance allows; else None.
+
+    `least` is the smallest p-value possible, the largest of :meth:`Familiarity.least` where there are several groups.
+    """
+    # For one fitted model the chance of a false alarm is itself a Beta variable, over the draw of its validation rows.
+    together = round(1.0 / least)
+    rank = int(UNFAMILIAR * together + 1e-9)
+    n, found = len(familiarity), int(np.count_nonzero(familiarity <= UNFAMILIAR))
+    if not rank or not found or betabinom.sf(found - 1, n, rank, together - rank) >= CHANCE:
+        return None
+    return found / n, UNFAMILIAR
 
 
 def log_distances(distances: FloatArray) -> FloatArray:

@@ -369,9 +369,12 @@ class NeighborAgg(ReferenceSearch):
 
         Notes
         -----
-        A conformal p-value: the share of the validation rows, the new row included, whose mean log distance to the 5
-        nearest reference rows of any class, in the features and in the learned metric, is at least as large as that of
-        the new row. Validation rows that are reference rows leave themselves out.
+        A conformal p-value: the share of the validation rows, the new row included, that are at least as unusual as the
+        new row. Two things add up: the mean log distance to the 5 nearest reference rows of any class, in the features
+        and in the learned metric, compared with what is usual for the predicted class; and the entropy of the
+        probabilities. Validation rows that are reference rows leave themselves out. A row of `left_out` has been seen,
+        and is as familiar as can be. Where all vectors have unit length, nothing is known about a row of length zero,
+        and no row is more unusual.
 
         *Guarantee.* Let the validation rows and a new row be exchangeable: drawn at random from one source, and treated
         alike by all that came before, the classifier and the making of the vectors. Then P(p ≤ α) ≤ α for every α,
