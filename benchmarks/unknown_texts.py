@@ -21,7 +21,7 @@ VECTORIZERS = {
     "characters": TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4)),
     "counts": CountVectorizer(),
 }
-N_SPLITS, N_FIT, N_NEW, N_UNKNOWN = 3, 2000, 2000, 150
+N_SPLITS, N_FIT, N_NEW, N_UNKNOWN = 1, 2000, 2000, 150
 LEVEL = 0.05
 CONSONANTS = [*"bcdfghjklmnpqrstvwxyz"]
 BEGINNINGS = (
