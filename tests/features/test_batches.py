@@ -65,7 +65,7 @@ def test_a_row_gets_the_same_answer_in_any_batch(model, order, cuts, missing, nu
     found = pd.concat(
         [model.assess(as_read(batch, MISSING[missing], numbers)).to_frame() for batch in batches]
     ).loc[NEW.index]
-    assert (found["label"] == expected["label"]).all()
+    assert (found["predicted"] == expected["predicted"]).all()
     for name in ("probability", "trust", "familiarity"):
         np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-9)
 

@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from neighboragg.features import TabularFeatures
 from neighboragg.features._columns import TextVectors, column_kind, is_texts, read_columns
@@ -29,6 +31,8 @@ QUESTIONS = [
         (["order 17", "order 18", "order 19"], "category"),
         (["a-17", "b-18", "c-19"], "category"),
         (["", "", ""], "empty"),
+        (5 * [f"the parcel number {word} has not arrived" for word in "abcdefghijklmnopqrstu"], "text"),
+        (50 * ["I strongly agree with this", "I do not agree with this"], "category"),
     ],
 )
 def test_kinds_of_columns(values, kind):
@@ -87,3 +91,29 @@ def test_texts_stand_beside_other_columns():
     again = features.represent(frame)
     np.testing.assert_allclose(again.vectors, rows.vectors)
     assert TabularFeatures().fit_represent(frame[["length"]]).terms is None
+
+
+MANY_WORDS = [f"{QUESTIONS[i % 6]} {' '.join(f'w{(i * j) % 400}' for j in range(1, 8))}" for i in range(120)]
+
+
+@pytest.mark.parametrize("texts", [QUESTIONS, MANY_WORDS], ids=["narrow", "reduced"])
+@pytest.mark.parametrize("vectorizer", [TfidfVectorizer(), CountVectorizer()], ids=["weights", "counts"])
+def test_sparse_terms_have_unit_length_and_zero_without_any(texts, vectorizer):
+    terms = vectorizer.fit_transform(texts)
+    if texts is QUESTIONS and isinstance(vectorizer, CountVectorizer):
+        terms = sparse.hstack([terms, sparse.csr_matrix((6, 150))]).tocsr()  # few of all words
+    features = TabularFeatures()
+    vectors = features.fit_transform(terms)
+    assert (vectors.shape[1] < terms.shape[1]) == (texts is MANY_WORDS)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0)
+    np.testing.assert_array_equal(features.transform(terms[3:5]), vectors[3:5])
+    np.testing.assert_allclose(features.transform(7 * terms), vectors, atol=1e-9)
+    np.testing.assert_array_equal(features.transform(0 * terms[:1]), 0.0)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_other_sparse_matrices_keep_their_scale(sign):
+    rng = np.random.default_rng(0)
+    X = sign * rng.random((50, 300)) * (rng.random((50, 300)) < (0.5 if sign > 0 else 0.05))
+    lengths = np.linalg.norm(TabularFeatures().fit_transform(sparse.csr_matrix(X)), axis=1)
+    np.testing.assert_allclose(lengths, np.linalg.norm(X, axis=1), rtol=0.3)

@@ -9,6 +9,7 @@ import neighboragg
 from neighboragg import NeighborAgg
 from neighboragg._pool.network import NetworkAggregator
 from neighboragg._pool.pool import PoolAggregator
+from neighboragg.methods._familiarity import too_many_unfamiliar
 from sizes import draws
 
 REPETITIONS = draws(100)
@@ -180,11 +181,56 @@ def test_a_row_seen_before_is_as_familiar_as_can_be(rows):
     assert (fitted(rows).familiarity(rows[:50], np.full((50, 3), 1 / 3)) == 1).all()
 
 
-def test_a_row_of_fit_leaves_itself_out(rows):
+@pytest.mark.parametrize("aggregator", ["pool", "network"])
+def test_a_row_of_fit_has_been_seen_though_it_is_not_its_own_neighbor(rows, aggregator):
+    """Were it left out here too, new rows that copy it would be less familiar than validation rows that are copies."""
     lonely = np.vstack([[[50.0, 50.0, 50.0]], rows])
-    method, proba = fitted(lonely), [[1 / 3] * 3]
+    method, proba = fitted(lonely, aggregator=aggregator), [[1 / 3] * 3]
     assert method.familiarity(lonely[:1], proba)[0] == 1
-    assert method.familiarity(lonely[:1], proba, exclude=np.array([0]))[0] == 1 / 121
+    assert method.familiarity(lonely[:1], proba, exclude=np.array([0]))[0] == 1
+    assert method.familiarity(lonely[:1] + 1, proba)[0] == 1 / 121
+
+
+def test_doubt_counts_as_well_as_distance():
+    """Classes are 6 apart; where the classifier is sure of all validation rows, doubt alone is unusual."""
+    rng = np.random.default_rng(9)
+    codes = np.arange(600) % 2
+    rows = rng.normal(size=(600, 2)) + 6.0 * codes[:, None]
+    sure = rng.uniform(0.95, 1.0, 600)
+    proba = np.where(codes == 1, [1 - sure, sure], [sure, 1 - sure]).T
+    method = NeighborAgg(learned_metric=False, effort="fast").fit(
+        rows[:200], codes[:200], X_val=rows[200:], y_val=codes[200:], proba_val=proba[200:]
+    )
+    usual, doubtful, far = method.familiarity(
+        [[1.0, 1.0], [1.0, 1.0], [9.0, -9.0]], [[0.98, 0.02], [0.5, 0.5], [0.98, 0.02]]
+    )
+    assert usual > 0.3
+    assert doubtful < 0.5 * usual
+    assert far == method.familiarity_.least()[0]
+
+
+def directions(rng, n, zero_rows=0):
+    """Unit vectors of 6 dimensions, the first ones replaced by zero."""
+    rows = rng.normal(size=(n, 6))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows[:zero_rows] = 0.0
+    return rows
+
+
+def test_a_direction_of_length_zero_is_unfamiliar_by_definition():
+    method = fitted(directions(np.random.default_rng(10), 260))
+    p = method.familiarity(np.zeros((2, 6)), [[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(p, 1 / 121)
+
+
+def test_among_rows_of_any_length_zero_is_a_place_like_others(rows):
+    assert fitted(rows).familiarity(np.zeros((1, 3)), [[0.5, 0.3, 0.2]])[0] > 0.3
+
+
+def test_rows_of_length_zero_among_validation_rows_tie_with_new_ones():
+    rows = directions(np.random.default_rng(11), 260, 10)[np.r_[10:250, 0:10, 250:260]]
+    method = fitted(rows)  # ten of the last 120 are zero
+    assert method.familiarity(np.zeros((1, 6)), [[0.5, 0.3, 0.2]])[0] == 11 / 121
 
 
 def test_rows_beyond_all_numbers_are_unfamiliar(rows):
@@ -246,8 +292,26 @@ def test_it_is_saved(rows, tmp_path):
 
 def test_an_explanation_tells_it(rows):
     told = str(fitted(rows).explain([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0]], [[0.5, 0.3, 0.2]] * 2))
-    assert (
-        "farther from its nearest rows than 99.2% of the validation rows: unlike the rows seen so far (0.008)"
-        in told
-    )
+    assert "more unusual than 99.2% of the validation rows: unlike the rows seen so far (0.008)" in told
     assert ": like rows seen so far (" in told
+
+
+@pytest.mark.parametrize(("n_compared", "n_new"), [(99, 1000), (99, 20), (1000, 50)])
+def test_a_batch_that_belongs_is_hardly_ever_called_foreign(n_compared, n_new):
+    """Rows compared with are drawn anew each time, since one model with few of them has more alarms than another."""
+    rng = np.random.default_rng(12)
+    n_draws = draws(1000, 20_000)
+    called = 0
+    for _ in range(n_draws):
+        compared = np.sort(rng.normal(size=n_compared))
+        p = (1.0 + n_compared - compared.searchsorted(rng.normal(size=n_new))) / (1.0 + n_compared)
+        called += too_many_unfamiliar(p, 1 / (1 + n_compared)) is not None
+    assert not too_many(called, n_draws, 1e-3)
+
+
+def test_a_batch_that_does_not_belong_is_noticed():
+    p = np.r_[np.full(61, 0.01), np.linspace(0.06, 1, 39)]
+    assert too_many_unfamiliar(p, 0.01) == (0.61, 0.05)
+    assert too_many_unfamiliar(np.linspace(0.01, 1, 100), 0.01) is None
+    assert too_many_unfamiliar(np.full(100, 0.1), 0.1) is None  # no row can be unfamiliar
+    assert too_many_unfamiliar(np.empty(0), 0.01) is None

@@ -67,7 +67,7 @@ def test_distances_that_are_not_held_teach_the_same(monkeypatch):
     monkeypatch.setattr(_neighbor_agg, "SCORING_ELEMENTS", 7 * 2 * 40)
     searched = fit(NeighborAgg())
     np.testing.assert_array_equal(searched.aggregator_.theta_, held.aggregator_.theta_)
-    np.testing.assert_array_equal(searched.familiarity_.nonconformity, held.familiarity_.nonconformity)
+    np.testing.assert_array_equal(searched.familiarity_.unusual, held.familiarity_.unusual)
 
 
 @pytest.mark.full  # of the compiled search: blocks of NumPy's are larger than all of these rows

@@ -21,7 +21,8 @@ TRAIN, VAL, TEST = slice(0, 600), slice(600, 1000), slice(1000, 1797)
 @pytest.fixture(scope="module")
 def digits():
     X, y = load_digits(return_X_y=True)
-    X = X / 16
+    drawn = np.random.default_rng(0).permutation(len(X))  # the file has the digits of one writer together
+    X, y = X[drawn] / 16, y[drawn]
     top, bottom = X[:, :32], X[:, 32:]
     classifier = LogisticRegression(max_iter=200).fit(top[TRAIN], y[TRAIN])
     return {"top": top, "bottom": bottom}, y, classifier.predict_proba(top)

@@ -159,7 +159,7 @@ def test_the_twin_with_the_given_label_is_excluded(rings):
     X, y = (array.copy() for array in rings)
     X[1], y[0], y[1] = X[0], 0, 1
     model = TrustedClassifier(LogisticRegression(), features="passthrough")
-    with pytest.warns(TrustWarning, match="no more than by chance"):  # no line separates rings
+    with pytest.warns(TrustWarning, match="and unrelated probabilities would"):  # no line separates rings
         model.fit(X[:300], y[:300], X_val=X[300:], y_val=y[300:])
     proba = model.predict_proba(X[:1])
     for label in (0, 1):

@@ -63,6 +63,7 @@ KINDS = {
     "Mahalanobis": "neighboragg.methods._distances",
     "TrustScore": "neighboragg.methods._distances",
     "Familiarity": "neighboragg.methods._familiarity",
+    "Nonconformity": "neighboragg.methods._familiarity",
     "NeighborAgg": "neighboragg.methods._neighbor_agg",
     "NeighborGCN": "neighboragg.methods._neighbor_gcn",
     "TrueClassProbability": "neighboragg.methods._true_class",

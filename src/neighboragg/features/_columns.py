@@ -17,6 +17,9 @@ from neighboragg._core.types import Array, FloatArray
 from neighboragg._store.objects import Savable
 from neighboragg.exceptions import InvalidInputError
 
+# Longer values are texts even if many of them repeat, unless there are so few different ones that they are answers to
+# choose from.
+WORDS_OF_A_TEXT, FEWEST_TEXTS = 5, 20
 # Two words with letters in them: "order 17" is an identifier.
 SEVERAL_WORDS = re.compile(r"[^\W\d_]\S*\s+(?:\S*\s)?\S*[^\W\d_]")
 
@@ -40,7 +43,11 @@ def column_kind(column: Array) -> str:
         return "empty"
     several_words = sum(SEVERAL_WORDS.search(value) is not None for value in values)
     distinct = len(set(values))
-    return "text" if 2 * distinct > len(values) and 2 * several_words > len(values) else "category"
+    if 2 * several_words <= len(values):
+        return "category"
+    long = sum(len(value.split()) >= WORDS_OF_A_TEXT for value in values)
+    repeated_texts = distinct >= FEWEST_TEXTS and 2 * long > len(values)
+    return "text" if 2 * distinct > len(values) or repeated_texts else "category"
 
 
 def read_columns(X: Any, kinds: Sequence[str] | None = None) -> list[Array]:
@@ -169,8 +176,12 @@ class TextVectors(Savable, TransformerMixin, BaseEstimator):
         """Vectors of texts given by their terms."""
         if self.svd_ is None:
             return np.empty((terms.shape[0], 0))
-        vectors: Array = self.svd_.transform(terms)
-        return vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-12)
+        return unit_rows(self.svd_.transform(terms))
+
+
+def unit_rows(vectors: FloatArray) -> FloatArray:
+    """Rows of length one; a zero row stays zero."""
+    return np.asarray(vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-12))
 
 
 def _fitted(settings: dict[str, Any], texts: list[str]) -> TfidfVectorizer | None:

@@ -17,6 +17,7 @@ from neighboragg.features._columns import (
     column_kind,
     is_texts,
     read_columns,
+    unit_rows,
 )
 from neighboragg.features._quantiles import TamedScores
 
@@ -25,6 +26,8 @@ MOST_CATEGORIES = 100
 MISMATCH = 1.0 / np.sqrt(2.0)
 # Wider sparse matrices are reduced rather than filled with zeros.
 WIDEST_DENSE, SVD_COMPONENTS = 256, 100
+# Texts use few of all words; a sparse matrix with larger shares of values that are not 0 holds something else.
+MOST_FILLED = 0.1
 # Unrelated texts are √2 times this apart, as two values of a column with this standard deviation are on average.
 TEXT_WEIGHT = 1.0
 
@@ -63,8 +66,11 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
     Categories become one column each, scaled so that a mismatch weighs like one standard deviation; those beyond
     `max_categories` or not seen in fit are all zero. Texts become :class:`TextVectors`, of a length that makes two
     unrelated texts differ like two values of a number do on average. A list, 1-D array or Series of strings is one
-    column of texts. A sparse matrix with more than 256 columns is reduced by truncated SVD to 100 components and
-    left at that scale.
+    column of texts. A sparse matrix with more than 256 columns is reduced by truncated SVD to 100 components.
+    Where it holds counts or weights of words (no value is below 0, and at most a tenth is not 0, or all rows have unit
+    length), vectors get unit length, as those of texts do: the length of a text says nothing about its subject, and a
+    text without any known word, whose vector is zero, must not be near all others. Any other sparse matrix keeps its
+    scale.
 
     Examples
     --------
@@ -122,14 +128,20 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         """
         most = check_integer(self.max_categories, "max_categories", type(self).__name__, minimum=1)
         self.svd_: TruncatedSVD | None = None
+        self.unit_length_ = False
         for name in ("_only_numbers", "_gaps"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if sparse.issparse(X):
             self.n_features_in_ = X.shape[1]
+            self.unit_length_ = holds_terms(X)
             if X.shape[1] > WIDEST_DENSE:
                 n_components = min(SVD_COMPONENTS, X.shape[1] - 1, max(1, X.shape[0] - 1))
                 self.svd_ = TruncatedSVD(n_components, random_state=0)
-                return RowVectors(self.svd_.fit_transform(X), None)
+                vectors = self.svd_.fit_transform(X)
+                # Once more, so that these rows have the same bits when they are passed again.
+                return RowVectors(self._directions(X) if self.unit_length_ else vectors, None)
+            if self.unit_length_:
+                return RowVectors(self._directions(X), None)
         columns = read_columns(X)
         self.n_features_in_ = len(columns)
         self.kinds_ = ["text"] if is_texts(X) else [column_kind(column) for column in columns]
@@ -168,6 +180,8 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         rows : RowVectors
         """
         check_fitted(self, "n_features_in_")
+        if self.unit_length_:
+            return RowVectors(self._directions(X), None)
         if self.svd_ is not None:
             return RowVectors(self.svd_.transform(X), None)
         if self._only_numbers and _is_numeric(X) and X.shape[1] == self.n_features_in_:
@@ -189,6 +203,17 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         """Numeric columns with missing values in fit."""
         return np.flatnonzero(self.missing_)
 
+    def _directions(self, terms: Any) -> FloatArray:
+        """Vectors of unit length for rows of terms; zero for a row without any."""
+        if terms.shape[1] != self.n_features_in_:
+            raise InvalidInputError(
+                f"X passed to {type(self).__name__} has {terms.shape[1]} features, but {self.n_features_in_} were "
+                "seen in fit."
+            )
+        if self.svd_ is not None:
+            return unit_rows(self.svd_.transform(terms))
+        return unit_rows(np.asarray(terms.toarray() if sparse.issparse(terms) else terms, dtype=np.float64))
+
     def _numbers(self, columns: list[Array]) -> FloatArray:
         """The numeric columns as one float matrix."""
         numeric = [columns[j] for j, kind in enumerate(self.kinds_) if kind == "number"]
@@ -205,6 +230,14 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         parts += [TEXT_WEIGHT * texts.vectors_of(terms[j]) for j, texts in self.texts_.items()]
         together = sparse.csr_array(sparse.hstack(list(terms.values()))) if terms else None
         return RowVectors(np.hstack(parts) if len(parts) > 1 else parts[0], together)
+
+
+def holds_terms(X: Any) -> bool:
+    """Whether a sparse matrix looks like words of texts: few of them in a row, or rows of unit length; none below 0."""
+    if not X.nnz or X.dtype.kind not in "biuf" or X.min() < 0:
+        return False
+    squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return bool(X.nnz <= MOST_FILLED * np.prod(X.shape) or np.isclose(squares[squares > 0], 1.0).all())
 
 
 def _is_numeric(X: Any) -> bool:

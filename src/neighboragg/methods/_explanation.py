@@ -317,7 +317,7 @@ def _called(name: Any, kind: str = "row") -> str:
 def _seen(p: float) -> tuple[str, str, str]:
     """Familiarity in words: its name, what it found, and the effect."""
     likeness = "unlike the rows" if p <= UNLIKE else "hardly like rows" if p <= HARDLY_LIKE else "like rows"
-    words = f"farther from its nearest rows than {1 - p:.1%} of the validation rows"
+    words = f"more unusual than {1 - p:.1%} of the validation rows"
     return FAMILIARITY, words, f"{likeness} seen so far ({p:.3f})"
 
 

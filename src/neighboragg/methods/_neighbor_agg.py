@@ -30,9 +30,27 @@ from neighboragg._pool.row_weights import sample_weights
 from neighboragg._pool.spaces import Neighborhoods, Neighbors, Spaces
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 from neighboragg.methods._explanation import Explanation
-from neighboragg.methods._familiarity import Familiarity, nonconformity
+from neighboragg.methods._familiarity import (
+    N_NEAREST,
+    Familiarity,
+    Nonconformity,
+    are_directions,
+    doubt,
+    log_distances,
+    usual_distances,
+)
 from neighboragg.methods._method import TrustMethod
-from neighboragg.search import Sample, Streamed, check_search, gather, learn_metric, sample_of, stream_rows
+from neighboragg.search import (
+    ClasswiseNeighbors,
+    Exact,
+    Sample,
+    Streamed,
+    check_search,
+    gather,
+    learn_metric,
+    sample_of,
+    stream_rows,
+)
 
 AGGREGATORS: dict[str, type[Aggregator]] = {"network": NetworkAggregator, "pool": PoolAggregator}
 GATHERED_ROWS = 4096
@@ -40,6 +58,8 @@ GATHERED_ROWS = 4096
 SCORING_ELEMENTS = 2**23
 # Those in memory in fit; rather than more, the pool searches twice.
 HELD_ELEMENTS = 2**25
+# Training rows that usual distances are taken from: one half among the other.
+MAX_MEASURED = 2000
 # Validation rows that a pool is fitted on, and classes times rows: with more than 300 classes, fewer rows.
 MAX_POOL_ROWS, MAX_POOL_VALUES = 5000, 1_500_000
 
@@ -216,9 +236,12 @@ class NeighborAgg(TrustMethod):
 
         Notes
         -----
-        A conformal p-value: the share of the validation rows, the new row included, whose mean log distance to the 5
-        nearest reference rows of any class, in the features and in the learned metric, is at least as large as that of
-        the new row. Validation rows that are reference rows leave themselves out.
+        A conformal p-value: the share of the validation rows, the new row included, that are at least as unusual as the
+        new row. Two things add up: the mean log distance to the 5 nearest reference rows of any class, in the features
+        and in the learned metric, compared with the usual one of the predicted class; and the entropy of the
+        probabilities. Validation rows that are reference rows leave themselves out. A row of `exclude` has been seen,
+        and is as familiar as can be. Where all vectors have unit length, nothing is known about a row of length zero,
+        and no row is more unusual.
 
         *Guarantee.* Let the validation rows and a new row be exchangeable: drawn at random from one source, and treated
         alike by all earlier steps, the classifier and the making of the vectors. Then P(p ≤ α) ≤ α for every α,
@@ -264,7 +287,7 @@ class NeighborAgg(TrustMethod):
         with ONE_THREAD:  # once for all searches and opinions
             for part in self._parts(len(rows), SCORING_ELEMENTS):
                 evidence, found = self._evidence(rows[part], values[part], _at(exclude, part), search=True)
-                familiarity[part] = self._p_values(found, evidence.proba)
+                familiarity[part] = self._p_values(rows[part], evidence.proba, found, _at(exclude, part))
                 trust[part] = self.aggregator_.predict_trust(evidence)
         return trust, familiarity
 
@@ -309,7 +332,7 @@ class NeighborAgg(TrustMethod):
             proba=values,
             opinions=evidence.opinions,
             guard_weight=float(getattr(self.aggregator_, "guard_weight_", 1.0)),
-            familiarity=self._p_values(found, values),
+            familiarity=self._p_values(rows, values, found, exclude),
         )
 
     def _check_fit(
@@ -397,12 +420,15 @@ class NeighborAgg(TrustMethod):
         positions = self._positions_of_validation(data)[pool_rows]
         if data.is_separate:
             positions = np.full(len(pool_rows), -1)  # they are not among the reference rows
-        values = np.empty(len(pool_rows))
+        nonconformity, unusual = (
+            self._learn_nonconformity(data, pool_rows, search, seed),
+            np.empty(len(pool_rows)),
+        )
 
         def evidence_of(part: slice) -> Evidence:
             rows = pool_rows[part]
             found = self._find(data.X_val[rows], positions[part])
-            values[part] = nonconformity(_distances(found))
+            unusual[part] = nonconformity(data.X_val[rows], data.proba_val[rows], _distances(found))
             opinions = {name: proba[part] for name, proba in proba_of.items()}
             return self._as_evidence(data.proba_val[rows], found, opinions, weight[part])
 
@@ -412,7 +438,8 @@ class NeighborAgg(TrustMethod):
             self.aggregator_.fit_parts(lambda: map(evidence_of, parts), data.codes_val[pool_rows])
         else:
             self.aggregator_.fit(evidence_of(slice(len(pool_rows))), data.codes_val[pool_rows])
-        self.familiarity_ = Familiarity(values, data.proba_val[pool_rows].argmax(axis=1), data.n_classes)
+        predicted = data.proba_val[pool_rows].argmax(axis=1)
+        self.familiarity_ = Familiarity(nonconformity, unusual, predicted, data.n_classes)
 
     def _without_own_groups(self, data: FitData, seed: int) -> tuple[FitData, IntArray | None]:
         """Validation rows of other groups than the training rows, if groups are known or look likely."""
@@ -422,7 +449,7 @@ class NeighborAgg(TrustMethod):
                     "Groups cannot be combined with Streamed.\nHint: search=None, or no groups."
                 )
             return separate_groups(data, *data.groups, seed)
-        if not self.aggregator_.indexes_validation or data.shared or data.streamed is not None:
+        if not self.aggregator_.indexes_validation or data.shared:
             return data, None
         first = columns_of(self.spaces_.views)[self.spaces_.first]
         share, is_grouped = share_among_themselves(data, first, n_jobs=self.n_jobs, seed=seed)
@@ -477,8 +504,36 @@ class NeighborAgg(TrustMethod):
     def _find(self, X: FloatArray, positions: IntArray | None) -> dict[str, Neighbors]:
         return self.neighborhoods_.find(X, self.neighborhoods_.ids(positions))
 
-    def _p_values(self, found: dict[str, Neighbors], proba: FloatArray) -> FloatArray:
-        return self.familiarity_.of(nonconformity(_distances(found)), proba.argmax(axis=1))
+    def _p_values(
+        self, X: FloatArray, proba: FloatArray, found: dict[str, Neighbors], exclude: IntArray | None
+    ) -> FloatArray:
+        ids = self.neighborhoods_.ids(exclude)
+        # A row that leaves itself out of the search for neighbors has been seen nevertheless. If it is a new row that
+        # copies a row of fit, validation rows that are copies have found theirs too.
+        seen = None if ids is None else ids >= 0
+        unusual = self.familiarity_.nonconformity(X, proba, _distances(found), seen)
+        return self.familiarity_.of(unusual, proba.argmax(axis=1))
+
+    def _learn_nonconformity(
+        self, data: FitData, pool_rows: IntArray, search: Any, seed: int
+    ) -> Nonconformity:
+        """Distances that are usual for training rows; validation rows count only by the order of their own doubts."""
+        rows = np.arange(len(data.X))
+        if data.shared and len(pool_rows) < len(rows):
+            rows = np.setdiff1d(rows, pool_rows)
+        rows = np.random.default_rng(seed).permutation(rows)[:MAX_MEASURED]
+        others, measured = np.array_split(rows, 2)
+        middle, spread = {}, {}
+        for name in self.spaces_.names:
+            found = np.full(len(measured), np.inf)
+            if len(measured):
+                exact = Exact(metric=search.metric if name in self.spaces_.views else "euclidean")
+                index = ClasswiseNeighbors(N_NEAREST, search=exact, n_jobs=self.n_jobs)
+                index.fit(self.spaces_.map(name, data.X[others]), np.zeros(len(others), dtype=np.intp))
+                found = log_distances(index.kneighbors(self.spaces_.map(name, data.X[measured]))[0])
+            middle[name], spread[name] = usual_distances(found, data.codes[measured], data.n_classes)
+        doubts = np.sort(doubt(data.proba_val[pool_rows]))
+        return Nonconformity(middle, spread, doubts, are_directions(data.X))
 
     def _positions_of_validation(self, data: FitData) -> IntArray:
         """Positions of the validation rows among the rows of fit."""
