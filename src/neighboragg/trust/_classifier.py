@@ -347,6 +347,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         confidence_level: float = 0.95,
         n_resamples: int = 500,
         random_state: Any = 0,
+        groups: ArrayLike | None = None,
     ) -> TrustReport:
         """Did trust help here: compare it with the classifier's own confidence on labeled rows.
 
@@ -364,6 +365,8 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             Bootstrap resamples behind the intervals of AUROC.
         random_state : int, RandomState instance or None, default=0
             Seeds the resampling.
+        groups : array-like of shape (n,), default=None
+            Group of each row, where rows come in groups; intervals then resample whole groups.
 
         Returns
         -------
@@ -399,6 +402,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             confidence_level=confidence_level,
             n_resamples=n_resamples,
             random_state=random_state,
+            groups=groups,
         )
         return TrustReport(summary, correct, assessed.trust, confidence)
 

@@ -232,7 +232,11 @@ def out_of_fold(estimator: Any, rows: TrainingRows, cv: Any, owner: str) -> Floa
     X, labels, weight = rows.X, rows.labels, rows.weight
     if rows.groups is not None and isinstance(cv, int):
         cv = StratifiedGroupKFold(cv)
-    splits = list(check_cv(cv, labels, classifier=True).split(X, labels, rows.groups))
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", "The groups parameter is ignored"
+        )  # whether it matters is checked below
+        splits = list(check_cv(cv, labels, classifier=True).split(X, labels, rows.groups))
     if rows.groups is not None and any(
         np.isin(rows.groups[test], rows.groups[train]).any() for train, test in splits
     ):
