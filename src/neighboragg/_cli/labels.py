@@ -102,8 +102,8 @@ def audit(
         str,
         typer.Option(
             metavar="estimated|NUMBER|SHARE",
-            help="What to flag: as many rows as are estimated to be wrong; a number of rows, such as 100; or at most a "
-            "share of the correctly labeled rows, such as 0.05.",
+            help="What to flag: the labels that trust is confident are wrong; a number of rows, such as 100; or at "
+            "most a share of the correctly labeled rows, such as 0.05.",
         ),
     ] = "estimated",
     sample: Annotated[
