@@ -34,6 +34,7 @@ from benchmarks.runs import BEST, COMPARED, DEFAULT, FAST, PAPER_METHOD, Compari
 from benchmarks.shift import ShiftResults
 
 ROOT = Path(__file__).parents[1]
+GROUP_METHODS = ("max-softmax", "temperature scaling", "neighboragg", "neighboragg, groups=")
 #: The paper's baselines, with the settings of their authors and tuned.
 BASELINES = tuple(
     name
@@ -472,7 +473,42 @@ def mechanism_weights() -> str:
     return "\n".join(lines)
 
 
+def groups() -> str:
+    """Trust on rows in groups, with and without groups=."""
+    rows = read("groups")
+    lines = [
+        "| set, groups, classifier | "
+        + " | ".join(f"{m}: AUROC / ECE" for m in GROUP_METHODS)
+        + " | warned | unfamiliar |",
+        "| --- " * (len(GROUP_METHODS) + 3) + "|",
+    ]
+    made = [row for row in rows if row["groups"] != "plain"]
+    for cell in dict.fromkeys((row["set"], row["groups"], row["base"]) for row in made):
+        by = {
+            m: [r for r in made if (r["set"], r["groups"], r["base"], r["method"]) == (*cell, m)]
+            for m in GROUP_METHODS
+        }
+        figures = [
+            f"{100 * mean(r['auroc'] for r in some):.1f} / {100 * mean(r['ece'] for r in some):.1f}"
+            for some in by.values()
+        ]
+        warned = sum(r["warned"] for r in by["neighboragg"])
+        unfamiliar = mean(r["unfamiliar"] for r in by["neighboragg, groups="])
+        lines.append(
+            f"| {', '.join(cell)} | "
+            + " | ".join(figures)
+            + f" | {warned} of {len(by['neighboragg'])} | {100 * unfamiliar:.1f}% |"
+        )
+    plain = [row for row in rows if row["groups"] == "plain"]
+    return "\n".join(lines) + (
+        f"\n\n*warned*: fits without `groups=` that warn. Of {len(plain)} fits on rows without groups, "
+        f"{sum(row["warned"] for row in plain)} warn. *unfamiliar*: new rows with a familiarity of at most 5%, with "
+        "`groups=`."
+    )
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
+    "groups": groups,
     "quality": quality,
     "tiny": tiny,
     "tabular": tabular,
