@@ -6,8 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.datasets import add_label_noise
-from neighboragg import Table, audit
+from neighboragg import Table, audit, correct
 from neighboragg._cli.app import app
+from neighboragg._review.store import DecisionStore
 from neighboragg.exceptions import InvalidParameterError
 from neighboragg.labels import Columns
 
@@ -175,3 +176,29 @@ def test_options_that_cannot_be(plain, options, message):
     with pytest.raises(InvalidParameterError) as caught:
         audit(Table(plain, **options), "kind")
     assert str(caught.value) == message
+
+
+def test_a_folder_of_images_has_no_values_to_read(tmp_path):
+    with pytest.raises(InvalidParameterError) as caught:
+        audit(Table(tmp_path, dayfirst=True))
+    assert str(caught.value) == (
+        f"The option 'dayfirst' does not apply to {tmp_path}.\nHint: leave it out; it is for tables."
+    )
+
+
+def test_the_corrected_copy_keeps_dates_and_money_as_they_are_written(plain, tmp_path):
+    path = tmp_path / "bills.csv"
+    written = plain.assign(
+        day=days_as(plain, "%d.%m.%Y"), amount=[german(value) for value in plain["amount"]]
+    )
+    written.to_csv(path, sep=";", index=False)
+    found = audit(Table(path, sep=";", dayfirst=True, decimal=","), "kind", flag=3)
+    found.write(tmp_path / "s.csv")
+    first = found.review_set.flagged[0]
+    with DecisionStore(tmp_path / "s.review.decisions.sqlite", found.review_set) as store:
+        store.record(first.row, action="relabel", label=first.suggested, reviewer="Ada", based_on=0)
+    assert correct(tmp_path / "s.csv", tmp_path / "c.csv").n_changed == 1
+    before, after = path.read_text().splitlines(), (tmp_path / "c.csv").read_text().splitlines()
+    assert [i - 1 for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new] == [
+        first.row
+    ]

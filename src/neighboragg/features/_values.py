@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,8 @@ AMOUNT = re.compile(
 )
 CLOCK = r"(?:,?[ T]([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(\.[0-9]{1,6})?)? ?([AP]M)?)?"
 NUMERIC_DATE = re.compile(rf"([0-9]{{1,4}})([./-])([0-9]{{1,2}})\2([0-9]{{1,4}}){CLOCK}", re.IGNORECASE)
+# Where two digits can be a year: 1.2.10 is a version, and 24-10-15 may begin with the year.
+SHORT_DATE = re.compile(r"([0-9]{2}\.[0-9]{2}\.|[0-9]{1,2}/[0-9]{1,2}/)[0-9]{2}(?![0-9])")
 WORD = r"([A-Za-z]{3,9}|[0-9]{1,2})"
 NAMED_DATE = re.compile(rf"{WORD}(?:[ -]|\. ?){WORD}(?:,|\.)?[ -]([0-9]{{4}}){CLOCK}", re.IGNORECASE)
 # Two digits are a year of the last century from here on, as in the C library.
@@ -58,7 +62,10 @@ class Reading:
 
     def value(self, text: str) -> Any:
         """The number or date that a text stands for; None if it is not written so."""
-        return _number(text, self.decimal, self.thousands) if self.decimal else _date(text, self.dayfirst)
+        if not self.decimal:
+            return _date(text, self.dayfirst)
+        match = _amount(text)
+        return None if match is None else _number(match, self.decimal, self.thousands)
 
     def read(self, texts: Iterable[Any]) -> Array:
         """The values; NaN or NaT where one is missing or written otherwise."""
@@ -76,7 +83,8 @@ class Reading:
         """What is read as what, and the option that decides it."""
         if not self.decimal and self.is_ordered:
             return f"{'day' if self.dayfirst else 'month'} first; --dayfirst"
-        marks = _marks(self.example)
+        match = _amount(self.example)
+        marks = _marks(match) if match else set()
         option = "; --decimal" if self.decimal in marks or self.other else "; --thousands" if marks else ""
         return f"{self.example} read as {self.shown(self.example)}{option}"
 
@@ -85,13 +93,8 @@ class Reading:
         """How the values could be read as well; empty if in no other way."""
         if self.other is None:
             return ""
-        option = (
-            f"--decimal '{self.other.decimal}'"
-            if self.decimal
-            else "--no-dayfirst"
-            if self.dayfirst
-            else "--dayfirst"
-        )
+        option = "--no-dayfirst" if self.dayfirst else "--dayfirst"
+        option = f"--decimal '{self.other.decimal}'" if self.decimal else option
         return (
             f"{self.example} is read as {self.shown(self.example)}, but every value also fits the other reading, "
             f"{self.other.shown(self.example)} ({option})."
@@ -108,19 +111,21 @@ def read_numbers(
     """
     given = list(texts)
     values = _distinct(given)
-    readings = [
-        Reading(point, mark)
+    matches = _all(values, _amount)
+    fitting = [
+        (Reading(point, mark), found)
         for point in DECIMALS
         for mark in THOUSANDS
         if point != mark and decimal in (None, point) and thousands in (None, mark)
+        if (found := _all(matches, partial(_number, decimal=point, thousands=mark)))
     ]
-    fitting = [(one, found) for one in readings if (found := _all(values, one.value))]
-    units = {_unit(text) for text in values} if fitting else set()
+    units = {(match[3] or match[7] or "").upper().rstrip(".") for match in matches}
     if not fitting or len(units - {""}) > 1 or {"%", ""} <= units:
         return None  # not numbers, or amounts that cannot be compared
     if units - {"", "%"}:
         fitting.sort(key=lambda pair: -sum(map(abs, pair[1])))
-    reading = _first(fitting, values, max(values, key=lambda text: len(_marks(text))))
+    most_marks = max(range(len(values)), key=lambda i: len(_marks(matches[i])))
+    reading = _first(fitting, values, values[most_marks])
     return reading.read(given), reading
 
 
@@ -160,39 +165,29 @@ def _distinct(texts: Iterable[Any]) -> list[str]:
     return [text for text in dict.fromkeys(stripped) if text]
 
 
-def _all(values: list[str], read: Callable[[str], Any]) -> list[Any]:
+def _all(values: list[Any], read: Callable[[Any], Any]) -> list[Any]:
     """What the values are read as; empty if one of them cannot be read."""
-    found = []
-    for text in values:
-        if (value := read(text)) is None:
-            return []
-        found.append(value)
-    return found
+    found = list(takewhile(lambda value: value is not None, map(read, values)))
+    return found if len(found) == len(values) else []
 
 
 def _amount(text: str) -> re.Match[str] | None:
+    """The signs, units and digits of a text that may be a number."""
     return AMOUNT.fullmatch(text.translate(PLAIN)) if len(text) <= MAX_CHARACTERS else None
 
 
-def _unit(text: str) -> str:
-    """The currency or percent sign of an amount; empty if it has none."""
-    match = _amount(text)
-    return ((match[3] or match[7] or "") if match else "").upper().rstrip(".")
+def _marks(amount: re.Match[str]) -> set[str]:
+    """The marks between the digits."""
+    return set(amount[5].strip()) & set(THOUSANDS)
 
 
-def _marks(text: str) -> set[str]:
-    """The signs between the digits of an amount."""
-    match = _amount(text)
-    return set(match[5].strip()) & set(THOUSANDS) if match else set()
-
-
-def _number(text: str, decimal: str, thousands: str) -> float | None:
-    """The number that a text stands for in a reading; None if it does not fit."""
-    match = _amount(text)
-    if match is None or (match[3] and match[7]) or bool(match[1]) != bool(match[9]):
+def _number(amount: re.Match[str], decimal: str, thousands: str) -> float | None:
+    """The number that an amount stands for in a reading; None if it does not fit."""
+    left, sign, unit, inner_sign, body, exponent, second_unit, last_sign, right = amount.groups("")
+    if (unit and second_unit) or len(left) != len(right):
         return None
-    signs = match[1].replace("(", "-") + match[2] + match[4] + match[8]
-    whole, point, fraction = match[5].strip().partition(decimal)
+    signs = left.replace("(", "-") + sign + inner_sign + last_sign
+    whole, point, fraction = body.strip().partition(decimal)
     groups = whole.split(thousands)
     digits = "".join(groups)
     if len(groups) > 1 and (len(groups[0]) not in (1, 2, 3) or any(len(group) != 3 for group in groups[1:])):
@@ -201,7 +196,7 @@ def _number(text: str, decimal: str, thousands: str) -> float | None:
         return None
     if len(digits) > 1 and digits[0] == "0":  # as identifiers have it
         return None
-    value = float(f"{digits or 0}.{fraction or 0}{match[6] or ''}")
+    value = float(f"{digits or 0}.{fraction or 0}{exponent}")
     return (-value if signs == "-" else value) if math.isfinite(value) else None
 
 
@@ -210,13 +205,12 @@ def _date(text: str, dayfirst: bool) -> datetime | None:
     if len(text) > MAX_CHARACTERS:
         return None
     if match := NUMERIC_DATE.fullmatch(text):
-        first, sign, second, last = match.groups()[:4]
+        first, _, second, last = match.groups()[:4]
         if len(first) == 4 and len(last) < 3:
             year, month, day = int(first), int(second), int(last)
-        elif len(first) < 3 and (len(last) == 4 or (len(last) == 2 and _may_be_short(first, sign, second))):
-            year = (
-                int(last) if len(last) == 4 else int(last) + (1900 if int(last) >= FIRST_SHORT_YEAR else 2000)
-            )
+        elif len(first) < 3 and (len(last) == 4 or SHORT_DATE.match(text)):
+            century = 0 if len(last) == 4 else 1900 if int(last) >= FIRST_SHORT_YEAR else 2000
+            year = century + int(last)
             day, month = (int(first), int(second)) if dayfirst else (int(second), int(first))
         else:
             return None
@@ -239,8 +233,3 @@ def _date(text: str, dayfirst: bool) -> datetime | None:
         return datetime(year, month, day, hours, int(minute or 0), int(second_ or 0), seconds)
     except ValueError:  # there is no such day or time
         return None
-
-
-def _may_be_short(first: str, sign: str, second: str) -> bool:
-    """Whether two digits after these can be a year: 1.2.10 is a version, and 24-10-15 may begin with the year."""
-    return sign == "/" or (sign == "." and len(first) == len(second) == 2)
