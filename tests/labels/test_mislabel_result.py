@@ -61,8 +61,10 @@ def test_summary_says_it_in_words(blobs):
         "3 of 80 labels flagged (3.8%) by the rule 'budget'.",
         "As many as asked for; no promise about false alarms. Review a random sample of the flags for an interval "
         "(precision_interval).",
-        "Estimated share of wrong labels: 3.7%, from 0.0% (what looks random) to 8.7% (all that is doubted). Errors, "
-        "if there are any, look like ambiguity, so that their number is uncertain.",
+        "Estimated share of wrong labels: 3.7%. Errors, if there are any, look like ambiguity, so that it may also be "
+        "too high. It is too low where errors look right to a "
+        "model, as in labels that a model made. A reviewed random sample gives an exact interval "
+        "(errors_left_interval).",
         "Most frequent among the flags:",
         "  given 'right', suggested 'left': 2",
         "  given 'left', suggested 'right': 1",
@@ -79,10 +81,12 @@ def test_summary_without_flags(blobs):
     clean = find_mislabeled(blobs.X, blobs.true, effort="fast")
     assert clean.summary() == (
         "0 of 80 labels flagged (0.0%) by the rule 'estimated'.\n"
-        "As many as are estimated to be wrong; no promise about false alarms. Review a random sample of the flags "
-        "for an interval (precision_interval).\n"
-        "Estimated share of wrong labels: 0.6%, from 0.0% (what looks random) to 0.6% (all that is doubted). Errors, "
-        "if there are any, look like ambiguity, so that their number is uncertain."
+        "Those that trust is confident are wrong, which may be fewer than are estimated to be wrong; no promise about "
+        "false alarms. Review a random sample of the flags for an interval (precision_interval).\n"
+        "Estimated share of wrong labels: 0.6%. Errors, if there are any, look like ambiguity, so that it may also be "
+        "too high. It is too low where errors look right to a "
+        "model, as in labels that a model made. A reviewed random sample gives an exact interval "
+        "(errors_left_interval)."
     )
 
 

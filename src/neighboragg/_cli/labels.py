@@ -93,7 +93,7 @@ def audit(
         str,
         typer.Option(
             metavar="estimated|NUMBER|SHARE|fdr:SHARE",
-            help="What to flag: as many rows as are estimated to be wrong; a number of rows, such as 100; at most a "
+            help="What to flag: the labels that trust is confident are wrong; a number of rows, such as 100; at most a "
             "share of the correctly labeled rows, such as 0.05; or with at most a share of false alarms among the "
             "flags, such as fdr:0.1, which needs --verified.",
         ),

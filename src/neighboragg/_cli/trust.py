@@ -81,7 +81,7 @@ def score(
 
 
 def compare(
-    source: Annotated[Path, typer.Argument(help="Table: CSV, JSON lines, Parquet, Feather or Excel.")],
+    data: Annotated[Path, typer.Argument(help="Table: CSV, JSON lines, Parquet, Feather or Excel.")],
     label: Annotated[str, typer.Option(help="Name of the label column.")],
     estimators: Annotated[
         str, typer.Option(help="Classifiers, separated by commas: LR, RF, MLP or HGB.")
@@ -99,7 +99,7 @@ def compare(
     console = Console()
     with warnings_printed(console), progress_bar(console) as progress:
         found = run_comparison(
-            Table(source, dayfirst=dayfirst, decimal=decimal, thousands=thousands),
+            Table(data, dayfirst=dayfirst, decimal=decimal, thousands=thousands),
             label=label,
             estimators=names_of(estimators),
             splits=splits,
