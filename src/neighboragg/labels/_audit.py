@@ -170,7 +170,9 @@ def audit(
             named = data.files and getattr(by, "encoder", None) is None
             matrix = getattr(basis, "matrix", None)
             identity = (
-                (data.digest, column, by, matrix, most, random_state, said, unverified) if named else ()
+                (data.digest, column, by, matrix, most, random_state, said, unverified, basis.roles)
+                if named
+                else ()
             )
             announce("Scoring the rows outside the sample")
             scored = gather(work, spans, executor_for(client, None), identity)
@@ -454,7 +456,7 @@ def _shown_rows(result: MislabelResult, rows: IntArray, listed: IntArray) -> Int
 
 def _notes(data: Source, labels: Array, labeled: IntArray, result: MislabelResult, look: Look) -> list[str]:
     """What to know about the table and the judgment."""
-    notes = label_notes(labels)
+    notes = [*label_notes(labels), *(role.doubt for role in look.roles if role.doubt)]
     if len(labeled) < len(data):
         notes.append(f"{len(data) - len(labeled):,} of {len(data):,} rows have no label and are left out.")
     if result.threshold == -np.inf:
