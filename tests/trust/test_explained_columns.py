@@ -84,6 +84,14 @@ def test_neighbors_that_differ_only_in_dropped_columns(customers):
     assert "here" not in words
 
 
+def test_a_column_that_was_constant_in_fit(customers):
+    frame, y = customers
+    model = fitted((frame.assign(a=1.0, d=1.0), y))
+    words = str(model.explain(frame[250:251].assign(a=4.0, d=4.0)))
+    assert "a 1, here 4" in words
+    assert "d 1, here 4" not in words
+
+
 def test_explaining_leaves_the_rows_of_fit_as_they_are(customers):
     frame, y = customers[0].copy(), customers[1]
     model = TrustedClassifier(classifier(), random_state=0).fit(frame, y)

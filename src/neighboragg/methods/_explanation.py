@@ -42,20 +42,22 @@ class ReferenceValues:
             position -= len(frame)
         return frame, position
 
-    def reaches_vectors(self, name: Any) -> bool:
-        """Whether other values in a column change the vectors of rows; what a pipeline drops does not."""
+    def reaches_vectors(self, name: Any, new: Any) -> bool:
+        """Whether other values in a column change the vectors; `new` is a frame of one row with another value."""
         if name not in self._reaching:
-            self._reaching[name] = self._changes_vectors(name)
+            self._reaching[name] = self._changes_vectors(name, new)
         return self._reaching[name]
 
-    def _changes_vectors(self, name: Any) -> bool:
+    def _changes_vectors(self, name: Any, new: Any) -> bool:
         frame = self.frames[0]
         rows, vectors, noise = self._compared
         others = _other_values(np.asarray(frame[name]), rows)
-        if others is None:
-            return False
-        column = list(frame.columns).index(name)
-        changed = self.vectorize(_with_column(take_rows(frame, rows), column, take_rows(frame, others)))
+        source = (
+            take_rows(new, np.zeros(len(rows), dtype=int)) if others is None else take_rows(frame, others)
+        )
+        changed = self.vectorize(
+            _with_column(take_rows(frame, rows), list(frame.columns).index(name), source)
+        )
         return bool(np.abs(changed - vectors).max() > MIN_TIMES_NOISE * noise)
 
     @cached_property
@@ -120,7 +122,8 @@ class RowValues:
             if (size := _size(here, there, self.reference.spreads.get(name))) > 0:
                 found.append((size, name, f"{name} {_text(there)}, here {_text(here)}"))
         largest = sorted(found, key=lambda one: -one[0])
-        used = (text for _, name, text in largest if self.reference.reaches_vectors(name))
+        new = take_rows(self.rows, np.array([row]))
+        used = (text for _, name, text in largest if self.reference.reaches_vectors(name, new))
         return "; ".join(islice(used, SHOWN_COLUMNS)) or "equal in all columns used"
 
 
