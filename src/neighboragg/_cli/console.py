@@ -28,6 +28,22 @@ Encoding = Annotated[
     str | None, typer.Option(help="Encoding of a text file, e.g. cp1252 or latin-1; UTF-8 if not given.")
 ]
 Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel workbook; the first if not given.")]
+DayFirst = Annotated[
+    bool | None,
+    typer.Option(
+        "--dayfirst/--no-dayfirst",
+        help="Whether 03.04.2024 and 03/04/2024 are in April; found out from all values if not given.",
+        show_default=False,
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(help="Decimal mark of numbers written as text, '.' or ','; found out if not given."),
+]
+Thousands = Annotated[
+    str | None,
+    typer.Option(help="Mark between thousands: ',', '.', ' ' or an apostrophe; found out if not given."),
+]
 Cluster = Annotated[
     str | None,
     typer.Option(

@@ -287,7 +287,9 @@ def _may_be_thousands(column: Any) -> bool:
         return False
     values = column.to_numpy()[column.notna().to_numpy()]
     parts = np.abs(values[values != np.floor(values)])
-    return bool(np.isclose(1000 * parts, np.rint(1000 * parts)).all() and ((parts > 1) & (parts < 1000)).all())
+    return bool(
+        np.isclose(1000 * parts, np.rint(1000 * parts)).all() and ((parts > 1) & (parts < 1000)).all()
+    )
 
 
 def _is_in_doubt(texts: Any, *, is_named: bool) -> bool:

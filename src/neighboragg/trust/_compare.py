@@ -318,7 +318,8 @@ def compare(
             with telling(_ignore):  # the stages of each fit
                 rows += next(cells)
             step()
-    return Comparison(rows, Path(getattr(data, "path", data)).name if is_file else "data")
+    place = data.path if isinstance(data, Table) else data
+    return Comparison(rows, Path(place).name if isinstance(place, str | Path) else "data")
 
 
 def _duration(seconds: float) -> str:
