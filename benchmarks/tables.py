@@ -502,13 +502,26 @@ def groups() -> str:
     plain = [row for row in rows if row["groups"] == "plain"]
     return "\n".join(lines) + (
         f"\n\n*warned*: fits without `groups=` that warn. Of {len(plain)} fits on rows without groups, "
-        f"{sum(row["warned"] for row in plain)} warn. *unfamiliar*: new rows with a familiarity of at most 5%, with "
+        f"{sum(row['warned'] for row in plain)} warn. *unfamiliar*: new rows with a familiarity of at most 5%, with "
         "`groups=`."
     )
 
 
+def changed_columns() -> str:
+    """Risk promised and measured after columns have changed, and whether the change is named."""
+    lines = ["| set | change | accepted | risk, promised | risk, measured | named |", "| --- " * 6 + "|"]
+    for row in read("changed_columns"):
+        named = "yes" if any(note.startswith("Columns") for note in row["notes"]) else "–"
+        lines.append(
+            f"| {row['set']} | {row['change']} | {row['accepted']:.1%} | {row['target_risk']:.0%} | "
+            f"{row['risk']:.1%} | {named} |"
+        )
+    return "\n".join(lines)
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "groups": groups,
+    "changed-columns": changed_columns,
     "quality": quality,
     "tiny": tiny,
     "tabular": tabular,

@@ -153,9 +153,9 @@ def check_columns(model: Any, X: Any) -> tuple[Any, str]:
     X, lines = model.columns_.conform(X)
     if not lines:
         return X, ""
-    more = f"; and {len(lines) - MAX_NAMED} more" if len(lines) > MAX_NAMED else ""
+    more = f" And {len(lines) - MAX_NAMED} more columns." if len(lines) > MAX_NAMED else ""
     return X, (
-        f"Columns of these {len(X):,} rows are unlike those of fit: {'; '.join(lines[:MAX_NAMED])}{more} "
+        f"Columns of these {len(X):,} rows are unlike those of fit: {' '.join(lines[:MAX_NAMED])}{more} "
         "Predictions and promises may not hold for them. Hint: prepare the columns as those of the training rows."
     )
 
