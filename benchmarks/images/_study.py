@@ -26,7 +26,7 @@ from benchmarks.images._training import Training, train_network
 from benchmarks.paper import TABLE2_PRINTED
 from benchmarks.runs import Comparison, ResultStore, machine
 from neighboragg._core.packages import import_extra
-from neighboragg._core.progress import Listener, announce, telling
+from neighboragg._core.progress import Listener, begin_stage, report_to
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._core.views import split_views
 from neighboragg.exceptions import InvalidParameterError
@@ -92,7 +92,7 @@ def table2(
     import_extra("matplotlib.figure", extra="cli", purpose="The figure of Table 2")
     store = ResultStore(folder / "images.jsonl")
     bases = []
-    with telling(progress):
+    with report_to(progress):
         for name in sets:
             usual, length = TABLE2_SETS[name]
             training = Training(
@@ -140,7 +140,7 @@ def _compute(
     networks = _networks(training, pictures, n_networks, folder / "networks")
     embedded = _Embedded.of(networks, pictures)
     for name, lacking in missing.items():
-        announce(f"{name} on {training.set}")
+        begin_stage(f"{name} on {training.set}")
         rows: dict[int, dict[str, Any]] = {}
         for cell in lacking:
             seed = cell["seed"] if embedded.is_seeded(name) else 0

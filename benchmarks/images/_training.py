@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from benchmarks.images._networks import ARCHITECTURES
-from neighboragg._core.progress import announce, expect, step
+from neighboragg._core.progress import add_total, advance, begin_stage
 from neighboragg._core.types import FloatArray, IntArray
 
 __all__ = ["Training", "train_network"]
@@ -66,8 +66,8 @@ def train_network(
     parts: dict[str, Any] = {"network": network, "optimizer": optimizer, "schedule": schedule}
     path = folder / training.name()
     done = _load(path, parts)
-    announce(f"Training {training.architecture} on {training.set}")
-    expect((training.epochs - done) * batches)
+    begin_stage(f"Training {training.architecture} on {training.set}")
+    add_total((training.epochs - done) * batches)
     X, y = torch.from_numpy(pictures), torch.from_numpy(codes)
     for epoch in range(done, training.epochs):
         # Each epoch has a seed of its own, so that a resumed run goes on as if it had not stopped.
@@ -80,7 +80,7 @@ def train_network(
             torch.nn.functional.cross_entropy(network(batch), y[rows]).backward()
             optimizer.step()
             schedule.step()
-            step()
+            advance()
         _save(path, parts, epoch + 1)
     return network.eval()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from neighboragg._core.progress import telling
+from neighboragg._core.progress import report_to
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features._encode import encode_images, encode_texts
 from neighboragg.features._images import describe_pictures, open_picture
@@ -45,7 +45,7 @@ def test_batches_are_whole_and_copies_are_encoded_once(paint):
         return means(images)
 
     told = []
-    with telling(lambda *news: told.append(news)):
+    with report_to(lambda *news: told.append(news)):
         found = encode_images(paths, encode, batch_size=4)
     assert sizes == [4, 1]  # the fifth image is in the second batch; all others are copies
     np.testing.assert_array_equal(found.vectors, means([Image.open(path) for path in paths]))

@@ -19,7 +19,8 @@ STREAMED = Streamed("100 MB")
 @pytest.fixture(scope="module")
 def data():
     X, y = load_digits(return_X_y=True)
-    drawn = np.random.default_rng(0).permutation(len(X))[:1100]  # the file has the digits of one writer together
+    # The file lists the digits of each writer together.
+    drawn = np.random.default_rng(0).permutation(len(X))[:1100]
     X, y = X[drawn] / 16, y[drawn]
     classifier = LogisticRegression(max_iter=50, tol=0.1).fit(X[:400], y[:400])
     return X, y, classifier.predict_proba(X)

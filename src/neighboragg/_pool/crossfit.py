@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from neighboragg._core.progress import step
+from neighboragg._core.progress import advance
 from neighboragg._core.types import Array, FloatArray, IntArray
 from neighboragg._store.objects import Stored
 
@@ -74,7 +74,7 @@ def cross_fit(
             at = np.searchsorted(classes, getattr(model, "classes_", np.unique(y[train])))
             proba[test] = spread_columns(model.predict_proba(take(test)), at, len(classes))
             models.append((model, at))
-        step()
+        advance()
     return CrossFitted(proba, tuple(models))
 
 

@@ -15,7 +15,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.frozen import FrozenEstimator
 
 from neighboragg._core.checks import check_choice
-from neighboragg._core.progress import expect
+from neighboragg._core.progress import add_total
 from neighboragg._core.threads import boosting_threads
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._pool.crossfit import cross_fit, fit_out_of_bag, spread_columns
@@ -398,7 +398,7 @@ def _fit_out_of_fold(
     dealt = np.random.default_rng(0).permutation(positions)
     parts = [dealt[start::N_PARTS] for start in range(min(N_PARTS, len(dealt)))]
     splits = ((np.setdiff1d(np.arange(len(X)), part), part) for part in parts)
-    expect(len(parts))
+    add_total(len(parts))
     fitted = cross_fit(lambda n: clone(estimator), rows.__getitem__, codes, np.arange(data.n_classes), splits)
     model = _fit_classes(estimator, rows, codes)
     return ClassifierOpinion(name, model, SMOOTH_FLOOR, data.n_classes), fitted.proba[positions]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from neighboragg._core.progress import step
+from neighboragg._core.progress import advance
 from neighboragg._core.stats import by_appearance
 from neighboragg._core.types import BoolArray, FloatArray, IntArray
 from neighboragg._core.views import LEARNED, columns_of, learned, view_of
@@ -316,7 +316,7 @@ class LabelNeighborhoods(Stored):
         for name, neighbors in self.by_space.items():
             found[name] = neighbors.of_own_rows()
             if name in self.spaces.views:
-                step()
+                advance()
         return found
 
     def of_new_rows(self, X: FloatArray) -> dict[str, Neighbors]:

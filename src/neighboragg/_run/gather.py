@@ -17,7 +17,7 @@ import neighboragg
 from neighboragg._core.checks import check_labels
 from neighboragg._core.files import home
 from neighboragg._core.packages import import_extra
-from neighboragg._core.progress import expect, step
+from neighboragg._core.progress import add_total, advance
 from neighboragg._core.types import Array, IntArray
 from neighboragg._data.arrow import as_frame, plain_columns
 from neighboragg._data.parquet import PURPOSE, Part, read_part
@@ -124,7 +124,7 @@ def gather(
     folder = _folder_for(identity) if identity else None
     found = {span: arrays for span in spans if (arrays := _kept(folder, span)) is not None}
     missing = [span for span in spans if span not in found]
-    expect(len(missing))
+    add_total(len(missing))
     failed: dict[str, str] = {}
     for outcome in executor.run(work, missing):
         if outcome.error is not None:
@@ -132,7 +132,7 @@ def gather(
         else:
             found[outcome.item] = outcome.value
             _keep(folder, outcome.item, outcome.value)
-        step()
+        advance()
     if failed and folder is not None:
         raise PartsFailedError(failed, len(spans), folder)
     if failed:

@@ -13,7 +13,7 @@ from typing import Any
 import joblib
 
 from neighboragg._core.packages import import_extra
-from neighboragg._core.progress import announce, expect, step
+from neighboragg._core.progress import add_total, advance, begin_stage
 from neighboragg._core.threads import ONE_THREAD
 from neighboragg._data.parquet import Part
 from neighboragg._run.executor import Executor
@@ -179,8 +179,8 @@ def _do_parts(
 ) -> tuple[int, list[Part]]:
     """Do the parts of a plan that are not yet in a locked folder; return how many, and those with a note."""
     missing = folder.missing(plan)
-    expect(len(missing))
-    announce(stage)
+    add_total(len(missing))
+    begin_stage(stage)
     failed: dict[int, str] = {}
     noted: list[Part] = []
     for outcome in executor.run(WritePart(work, folder, plan.fingerprint), missing):
@@ -188,7 +188,7 @@ def _do_parts(
             failed[outcome.item.number] = outcome.error
         elif outcome.value:
             noted.append(outcome.item)
-        step()
+        advance()
     folder.end(plan, failed)
     if failed:
         places = {plan.parts[number].place: error for number, error in sorted(failed.items())}

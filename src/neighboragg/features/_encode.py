@@ -18,7 +18,7 @@ from sklearn.utils import Tags
 
 from neighboragg._core.checks import check_integer
 from neighboragg._core.inputs import as_plain
-from neighboragg._core.progress import announce, expect, step
+from neighboragg._core.progress import add_total, advance, begin_stage
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._store.objects import Savable
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError, TrustWarning
@@ -192,7 +192,7 @@ def encode_images(
     used = Encoder("built in", describe_pictures, DESCRIPTOR) if encoder is None else find_encoder(encoder)
     items = list(images)
     names = [f"image {i}" if is_picture(item) else str(item) for i, item in enumerate(items)]
-    announce("Looking at the images")
+    begin_stage("Looking at the images")
     found = _encode(
         items,
         names,
@@ -221,7 +221,7 @@ def encode_texts(
         if not isinstance(text, str):
             raise InvalidInputError(f"Text {i} passed to encode_texts is no str. Got {text!r}.")
     used = find_encoder(encoder)
-    announce("Encoding the texts")
+    begin_stage("Encoding the texts")
     found = _encode(
         items,
         [f"text {i}" for i in range(len(items))],
@@ -300,7 +300,7 @@ def _encode(
 ) -> Encoded:
     if not items:
         raise InvalidInputError(f"There is nothing to encode for {encoder.name}: no texts, no images.")
-    expect(len(items))
+    add_total(len(items))
     run = partial(_run, items, names, encoder, reading, kept, batch_size)
     try:
         return run()
@@ -358,7 +358,7 @@ def _run(
                         f"The encoder {encoder.name} returned a vector of {len(known[digests[i]])} numbers for "
                         f"{names[i]}, but of {length} before.\nHint: every vector must have the same length."
                     )
-        step(len(batch))
+        advance(len(batch))
     rows = [i for i in range(len(items)) if i not in problems]
     vectors = np.stack([known[digests[i]] for i in rows]) if rows else np.empty((0, 0))
     return Encoded(vectors, np.array(rows, dtype=np.intp), dict(sorted(problems.items())), n_opened)

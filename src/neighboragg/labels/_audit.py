@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from neighboragg._core.checks import check_integer
 from neighboragg._core.inputs import draw_sample, take_rows
-from neighboragg._core.progress import Listener, announce, telling
+from neighboragg._core.progress import Listener, begin_stage, report_to
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._data.folder import FolderSource
 from neighboragg._data.labels import check_class_labels, label_notes
@@ -123,8 +123,8 @@ def audit(
     """
     rule = as_rule(flag, "audit")
     most = MOST_FITTED if sample is None else check_integer(sample, "sample", "audit", minimum=2)
-    with telling(progress):
-        announce("Reading the table")
+    with report_to(progress):
+        begin_stage("Reading the table")
         data = open_source(source)
         column = _label_column(data, label)
         labels = data.texts(column)
@@ -138,7 +138,7 @@ def audit(
         parts = None if split is None else data.texts(table.column(split, "the split"))
         is_verified = _verified_rows(verified, table)
         said = None if proba is None else read_proba(proba, labels)
-        announce("Looking at the columns")
+        begin_stage("Looking at the columns")
         basis = (by or (Images() if isinstance(data, FolderSource) else Columns())).bind(table)
         judged = basis.read(fitted_rows)
         if len(judged.rows) < 2 or len(np.unique(labels[judged.rows])) < 2:
@@ -172,7 +172,7 @@ def audit(
             identity = (
                 (data.digest, column, by, matrix, most, random_state, said, unverified) if named else ()
             )
-            announce("Scoring the rows outside the sample")
+            begin_stage("Scoring the rows outside the sample")
             scored = gather(work, spans, executor_for(client, None), identity)
             result, rows = _whole_result(rule, fitted, judged.rows, scored, labels, unverified)
             problems = dict(judged.problems) | {
@@ -180,7 +180,7 @@ def audit(
                 for one in scored
                 for row, why in zip(one["unfit"], one["why"], strict=True)
             }
-        announce("Looking for copies")
+        begin_stage("Looking for copies")
         frame = data.take(judged.rows, [name for name in table.columns if name != basis.hidden])
         matrix = judged.X if basis.features == "passthrough" else None
         place = np.searchsorted(rows, judged.rows)
@@ -194,7 +194,7 @@ def audit(
             problems,
         )
         findings = [found for kind in KINDS for found in kind.find(look)]
-        announce("Preparing the review")
+        begin_stage("Preparing the review")
         listed = rows_to_review(result, n_random, random_state, MOST_LISTED)
         if detector is not None:
             result = _with_evidence(result, rows, listed, place, fitted, detector, basis, labels, said)

@@ -18,7 +18,7 @@ from neighboragg._core.checks import (
 )
 from neighboragg._core.estimators import check_classifier, has_preprocessing
 from neighboragg._core.inputs import needs_numbers, refusal_explained, take_rows
-from neighboragg._core.progress import LOGGER, Listener, announce, expect, telling
+from neighboragg._core.progress import LOGGER, Listener, add_total, begin_stage, report_to
 from neighboragg._core.stats import best_other_class, by_appearance
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._core.views import FEATURES
@@ -424,8 +424,8 @@ class MislabelDetector(Savable, BaseEstimator):
 
     def _cross_validate(self, rows: Any, codes: IntArray, folds: Array) -> CrossFitted:
         owner = type(self).__name__
-        expect(len(np.unique(folds)))
-        announce("Cross-validating the classifier")
+        add_total(len(np.unique(folds)))
+        begin_stage("Cross-validating the classifier")
         with refusal_explained(rows, "X", owner, needs_numbers(self.estimator)):
             fitted = cross_fit(
                 lambda n: clone(self.estimator),
@@ -561,5 +561,5 @@ def find_mislabeled(
     8
     """
     detector = MislabelDetector(estimator, flag=flag, random_state=random_state, **settings)
-    with telling(progress):
+    with report_to(progress):
         return detector._judge(X, y, proba, groups, verified, keep_models=False)

@@ -11,7 +11,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from neighboragg._core.progress import announce, expect, step
+from neighboragg._core.progress import add_total, advance, begin_stage
 from neighboragg._core.stats import softmax
 from neighboragg._core.threads import ONE_THREAD, boosting_threads
 from neighboragg._core.types import BoolArray, FloatArray, IntArray
@@ -109,7 +109,7 @@ class BuiltinModels:
         else:
             forest = self._trees(N_TREES, len(X))
             fitted["extra-trees"] = fit_out_of_bag(forest, X, labels.codes, labels.n_classes, weight=weight)
-            step(labels.n_folds)
+            advance(labels.n_folds)
         if self.effort == "best":
             with boosting_threads(len(X), self.n_jobs):
                 fitted["boosting"] = out_of_fold(
@@ -218,8 +218,8 @@ def fit_label_trust(
         scaling, codes = Scaling.fit(X), labels.codes
         vectors = scaling.of(X)
         weight: FloatArray = np.ones(len(codes))
-        expect(n_passes * (len(views) + models.number * labels.n_folds))
-        announce(f"Searching neighbors, pass 1 of {n_passes}")
+        add_total(n_passes * (len(views) + models.number * labels.n_folds))
+        begin_stage(f"Searching neighbors, pass 1 of {n_passes}")
         neighborhoods = index(weight)
         found = neighborhoods.of_own_rows()
         nearest = {space: near.nearest(n_neighbors) for space, near in found.items()}
@@ -231,10 +231,10 @@ def fit_label_trust(
             near = found
             if passes:
                 weight = relative_trust(passes[-1].trust, codes)
-                announce(f"Searching neighbors, pass {number} of {n_passes}")
+                begin_stage(f"Searching neighbors, pass {number} of {n_passes}")
                 neighborhoods = index(weight)
                 near = neighborhoods.of_own_rows()
-            announce(f"Fitting models, pass {number} of {n_passes}")
+            begin_stage(f"Fitting models, pass {number} of {n_passes}")
             fitted = models.fit(vectors, labels, weight)
             predicted = {name: model.proba for name, model in fitted.items()}
             evidence = _evidence(proba, predicted, near, _votes(nearest, weight, found))

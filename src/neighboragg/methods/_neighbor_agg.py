@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from neighboragg._core.checks import check_choice, check_fitted, check_integer, check_labels, check_proba
 from neighboragg._core.estimators import WRAPPED, refuse_network
-from neighboragg._core.progress import announce
+from neighboragg._core.progress import begin_stage
 from neighboragg._core.threads import ONE_THREAD
 from neighboragg._core.types import ArrayLike, FloatArray, IntArray
 from neighboragg._core.views import FEATURES, columns_of, stack_views
@@ -398,7 +398,7 @@ class NeighborAgg(TrustMethod):
         views = self._views_with_a_metric(data)
         mapped = bool(views) or any(learns_a_map(opinion) for _, opinion in opinions)
         pool_rows = self._choose_pool_rows(data, seed, mapped)
-        announce("Learning the metric")
+        begin_stage("Learning the metric")
         self.spaces_ = Spaces(self.spaces_.views, self._learn_components(data, views, pool_rows, seed))
         search = check_search(self.search, type(self).__name__)
         self.neighborhoods_ = Neighborhoods.of(
@@ -412,10 +412,10 @@ class NeighborAgg(TrustMethod):
         )
         self.opinions_, proba_of = [], {}
         for number, (name, estimator) in enumerate(opinions, start=1):
-            announce(f"Fitting second opinion {number} of {len(opinions)}, {name}")
+            begin_stage(f"Fitting second opinion {number} of {len(opinions)}, {name}")
             opinion, proba_of[name] = fit_second_opinion(name, estimator, data, pool_rows)
             self.opinions_.append(opinion)
-        announce(f"Weighing experts by {len(pool_rows):,} validation rows")
+        begin_stage(f"Weighing experts by {len(pool_rows):,} validation rows")
         weight = self._row_weights(data, pool_rows, search.metric, seed)
         positions = self._positions_of_validation(data)[pool_rows]
         if data.is_separate:

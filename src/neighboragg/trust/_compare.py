@@ -20,7 +20,7 @@ from neighboragg._core.display import html_table, text_table
 from neighboragg._core.estimators import EMBEDDED, refuse_network
 from neighboragg._core.inputs import as_plain, expand_vectors
 from neighboragg._core.packages import import_extra
-from neighboragg._core.progress import Listener, announce, expect, step, telling
+from neighboragg._core.progress import Listener, add_total, advance, begin_stage, report_to
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._data.labels import check_class_labels
 from neighboragg._data.open import open_source
@@ -308,14 +308,14 @@ def compare(
     n_processes = min(joblib.effective_n_jobs(n_jobs), len(seeds))
     seconds = len(seeds) * len(chosen) * (SECONDS + SECONDS_PER_1000 * len(X) / 1000) / n_processes
     rows = []
-    with telling(progress):
-        expect(len(seeds) * len(chosen))
-        announce(f"Comparing, about {_duration(seconds)}")
+    with report_to(progress):
+        add_total(len(seeds) * len(chosen))
+        begin_stage(f"Comparing, about {_duration(seconds)}")
         cells = _cells(X, labels, chosen, seeds, n_processes)
         for _ in range(len(seeds) * len(chosen)):
-            with telling(_ignore):  # the stages of each fit
+            with report_to(_ignore):  # the stages of each fit
                 rows += next(cells)
-            step()
+            advance()
     return Comparison(rows, Path(data).name if is_file else "data")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from neighboragg._core.estimators import gives_vectors, is_frozen
-from neighboragg._core.progress import Listener, announce, expect, step, telling
+from neighboragg._core.progress import Listener, add_total, advance, begin_stage, report_to
 from neighboragg._core.types import Array, FloatArray, IntArray
 from neighboragg._data.arrow import as_rows, listed_names
 from neighboragg._data.parquet import (
@@ -174,7 +174,7 @@ def fit(
         raise InvalidInputError(f"The label column {label!r} is among the columns to learn from.")
     for file in (first, *(file for file in files_val if file.rows)):
         check_columns(file, (label, *chosen))
-    with telling(progress), _folder_next_to(path) as folder:
+    with report_to(progress), _folder_next_to(path) as folder:
         run = _Run(cut(files, PART_ROWS), chosen, label, executor)
         run.fitted(model, method, files_val, folder).save(path)
     return load(path, trusted=tuple(trusted), mmap=True)
@@ -242,20 +242,20 @@ class _Run:
         self, model: TrustedClassifier, method: NeighborAgg, files_val: Sequence[InputFile], folder: Path
     ) -> TrustedClassifier:
         """The model; vectors of all rows are in the folder."""
-        announce("Reading labels")
+        begin_stage("Reading labels")
         labels = read_labels(self.executor, self.parts, self.label)
         validation = self._validation(files_val)
-        announce("Reading a sample")
+        begin_stage("Reading a sample")
         sample = method.training_sample(labels)
         table = read_rows(self.executor, self.parts, self.columns, sample)
-        announce("Fitting on the sample")
+        begin_stage("Fitting on the sample")
 
         def vectorize(fitted: TrustedClassifier, vectors: FloatArray) -> tuple[ArrayBlocks, IntArray]:
             dtype = "<f4" if vectors.dtype == np.float32 else "<f8"
             rows = RowsFile(str(folder / "rows.npy"), len(labels), vectors.shape[1], dtype)
             rows.create()
             hashes = self._made(VectorizePart(fitted, self.columns, rows, BATCH_ROWS))
-            announce("Learning trust")
+            begin_stage("Learning trust")
             return ArrayBlocks(rows.read()), hashes
 
         return fit_on_sample(model, (as_rows(table), labels[sample]), validation, labels, vectorize)
@@ -263,15 +263,15 @@ class _Run:
     def _validation(self, files: Sequence[InputFile]) -> tuple[Any, Array] | None:
         if not files:
             return None
-        announce("Reading validation rows")
+        begin_stage("Reading validation rows")
         parts = cut(files, PART_ROWS)
         rows = as_rows(read_rows(self.executor, parts, self.columns))
         return rows, read_labels(self.executor, parts, self.label)
 
     def _made(self, work: VectorizePart) -> IntArray:
         """Hashes of all rows in order, when all vectors are in their place."""
-        expect(len(self.parts))
-        announce("Making vectors")
+        add_total(len(self.parts))
+        begin_stage("Making vectors")
         hashes: dict[int, IntArray] = {}
         failed: dict[str, str] = {}
         for outcome in self.executor.run(work, self.parts):
@@ -279,7 +279,7 @@ class _Run:
                 hashes[outcome.item.number] = outcome.value
             else:
                 failed[outcome.item.place] = outcome.error
-            step()
+            advance()
         if failed:
             place, error = min(failed.items())
             raise InvalidInputError(

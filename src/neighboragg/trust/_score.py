@@ -11,7 +11,7 @@ import numpy as np
 import neighboragg
 from neighboragg._core.inputs import take_rows
 from neighboragg._core.packages import import_extra
-from neighboragg._core.progress import Listener, telling
+from neighboragg._core.progress import Listener, report_to
 from neighboragg._data.arrow import as_array, as_frame, choose_columns, listed_names
 from neighboragg._data.parquet import (
     Part,
@@ -169,7 +169,7 @@ def score(
         cut(files, PART_ROWS),
     )
     work = ScorePart(source_of_model, chosen, included, BATCH_ROWS)
-    with telling(progress):
+    with report_to(progress):
         written = run_parts(lambda folder: work, plan, path, executor, "Scoring", overwrite=overwrite)
     if written.noted:
         warnings.warn(
