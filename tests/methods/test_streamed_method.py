@@ -79,7 +79,7 @@ def test_learned_from_a_sample_and_searched_among_all(data, monkeypatch):
     X, y, proba = data
     whole = fit(data, search=STREAMED)
     monkeypatch.setattr(_streamed_rows, "MAX_SAMPLED", 300)
-    monkeypatch.setattr("neighboragg._core.inputs.LEAST_OF_A_CLASS", 10)
+    monkeypatch.setattr("neighboragg._core.inputs.MIN_ROWS_PER_CLASS", 10)
     sampled = fit(data, search=STREAMED)
     assert len(sampled.sample_.rows) == 300
     assert sampled.opinions_[0].codes.tolist() == [*y[:700][sampled.sample_.rows], *y[700:900]]

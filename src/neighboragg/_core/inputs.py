@@ -219,7 +219,7 @@ def _first_odd_value(X: Any) -> tuple[int, Any, Any] | None:
 
 
 # A sample contains at least this many rows of each class, or all rows of smaller classes.
-LEAST_OF_A_CLASS = 50
+MIN_ROWS_PER_CLASS = 50
 
 
 def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -> BoolArray:
@@ -247,9 +247,9 @@ def draw_sample(codes: IntArray, most: int, seed: int) -> IntArray:
     chosen[order[:most]] = True
     counts = np.bincount(codes)
     for c in np.flatnonzero(
-        (counts > 0) & (np.bincount(codes[chosen], minlength=len(counts)) < LEAST_OF_A_CLASS)
+        (counts > 0) & (np.bincount(codes[chosen], minlength=len(counts)) < MIN_ROWS_PER_CLASS)
     ):
-        chosen[order[codes[order] == c][:LEAST_OF_A_CLASS]] = True
+        chosen[order[codes[order] == c][:MIN_ROWS_PER_CLASS]] = True
     return np.flatnonzero(chosen)
 
 

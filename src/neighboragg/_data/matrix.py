@@ -15,7 +15,7 @@ from neighboragg._data.open import open_source
 from neighboragg.exceptions import InvalidInputError, TrustWarning
 
 # Another order of the columns is suspected if it would agree with this share more of the labels.
-LEAST_GAIN = 0.05
+MIN_GAIN = 0.05
 
 
 def read_matrix(source: Any, n_rows: int, name: str) -> Array:
@@ -108,7 +108,7 @@ def _warn_if_swapped(proba: FloatArray, labels: Array, where: str) -> None:
     np.add.at(agreement, (proba.argmax(axis=1), codes), 1.0)
     columns, best = linear_sum_assignment(-agreement)
     now, other = np.trace(agreement) / len(codes), agreement[columns, best].sum() / len(codes)
-    if other - now > max(LEAST_GAIN, 3.0 / np.sqrt(len(codes))):
+    if other - now > max(MIN_GAIN, 3.0 / np.sqrt(len(codes))):
         moved = [(i, j) for i, j in zip(columns.tolist(), best.tolist(), strict=True) if i != j]
         pairs = ", ".join(f"{str(classes[i])!r} is {str(classes[j])!r}" for i, j in moved[:5])
         warnings.warn(

@@ -19,7 +19,7 @@ from neighboragg.exceptions import InvalidInputError
 
 # Longer values are texts even if many of them repeat, unless there are so few different ones that they are answers to
 # choose from.
-WORDS_OF_A_TEXT, FEWEST_TEXTS = 5, 20
+WORDS_OF_A_TEXT, MIN_TEXTS = 5, 20
 # Two words with letters in them: "order 17" is an identifier.
 SEVERAL_WORDS = re.compile(r"[^\W\d_]\S*\s+(?:\S*\s)?\S*[^\W\d_]")
 
@@ -46,7 +46,7 @@ def column_kind(column: Array) -> str:
     if 2 * several_words <= len(values):
         return "category"
     long = sum(len(value.split()) >= WORDS_OF_A_TEXT for value in values)
-    repeated_texts = distinct >= FEWEST_TEXTS and 2 * long > len(values)
+    repeated_texts = distinct >= MIN_TEXTS and 2 * long > len(values)
     return "text" if 2 * distinct > len(values) or repeated_texts else "category"
 
 

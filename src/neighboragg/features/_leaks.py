@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from neighboragg._core.packages import import_extra
 from neighboragg._core.types import Array, BoolArray, FloatArray, IntArray
 
-MOST_CATEGORIES = 100
+MAX_CATEGORIES = 100
 
 
 def to_matrix(frame: Any) -> FloatArray:
@@ -28,8 +28,8 @@ def column_block(column: Any) -> FloatArray:
         return _numbers(column)
     text = column.astype(str).to_numpy(dtype=object).astype(str)
     categories, counts = np.unique(text, return_counts=True)
-    if len(categories) > MOST_CATEGORIES:
-        frequent = np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]
+    if len(categories) > MAX_CATEGORIES:
+        frequent = np.argsort(-counts, kind="stable")[:MAX_CATEGORIES]
         categories = np.sort(categories[frequent[counts[frequent] > 1]])
     return (text[:, None] == categories[None, :]).astype(np.float64)
 
@@ -49,7 +49,7 @@ N_FOLDS = 5
 # A column is looked at more closely if alone it removes this share of the errors of always guessing one class.
 NEAR_CERTAIN = 0.95
 # It gives the label away if the others, all together, are wrong this many times as often, and this often.
-TIMES_WRONG, LEAST_WRONG = 4, 5
+TIMES_WRONG, MIN_WRONG = 4, 5
 
 
 def leaking_columns(frame: Any, labels: Array, *, random_state: int = 0) -> dict[str, str]:
@@ -75,7 +75,7 @@ def leaking_columns(frame: Any, labels: Array, *, random_state: int = 0) -> dict
     for name in candidates:
         alone = wrong[name]
         gained, lost = int((by_rest & ~alone).sum()), int((alone & ~by_rest).sum())
-        if gained >= LEAST_WRONG and gained >= TIMES_WRONG * lost and len(rest.columns):
+        if gained >= MIN_WRONG and gained >= TIMES_WRONG * lost and len(rest.columns):
             leaks[name] = _reason(sample[name], codes, alone, by_rest)
         elif not len(rest.columns) and _is_code(sample[name], codes):
             leaks[name] = "is another code of the label"

@@ -15,10 +15,10 @@ from neighboragg.features._leaks import leaking_columns
 
 USES = ("number", "category", "text", "date", "ignored", "suspicious")
 # With fewer rows than this, values that never repeat are no sign of an identifier.
-LEAST_ROWS = 20
+MIN_ROWS = 20
 # A few rows of an identifier may be copies.
 HARDLY_ANY_TWICE = 0.98
-MOST_CATEGORIES = 100
+MAX_CATEGORIES = 100
 ID_NAME = re.compile(
     r"(^|[\W_])(id|ids|uid|uuid|guid|key|index|idx|rowid|row|nr|no|number|num)$|[a-z](Id|ID|UUID)$", re.I
 )
@@ -169,7 +169,7 @@ def _role(column: Any, name: str) -> ColumnRole:
     if pandas.api.types.is_datetime64_any_dtype(column):
         return ColumnRole(name, "date")
     if pandas.api.types.is_numeric_dtype(column) or pandas.api.types.is_bool_dtype(column):
-        many = distinct >= max(LEAST_ROWS, HARDLY_ANY_TWICE * n)
+        many = distinct >= max(MIN_ROWS, HARDLY_ANY_TWICE * n)
         values = known.drop_duplicates().to_numpy(dtype=np.float64) if many else None
         reason = "" if values is None else _numeric_identifier(values, name)
         return ColumnRole(name, "ignored", reason) if reason else ColumnRole(name, "number")
@@ -180,14 +180,14 @@ def _text_role(known: Any, name: str, distinct: int) -> ColumnRole:
     n = len(known)
     if known.str.fullmatch(DATE).all():
         return ColumnRole(name, "date")
-    if 2 * distinct > n and n >= LEAST_ROWS:
+    if 2 * distinct > n and n >= MIN_ROWS:
         if column_kind(known.to_numpy(dtype=object)) == "text":
             return ColumnRole(name, "text")
         if distinct == n:
             return ColumnRole(name, "ignored", "every value occurs once")
         if known.str.fullmatch(HASH).mean() > 0.9:
             return ColumnRole(name, "ignored", "hashes")
-        if distinct > MOST_CATEGORIES or distinct >= HARDLY_ANY_TWICE * n:
+        if distinct > MAX_CATEGORIES or distinct >= HARDLY_ANY_TWICE * n:
             return ColumnRole(name, "ignored", "values hardly ever repeat")
     return ColumnRole(name, "category")
 

@@ -21,13 +21,13 @@ from neighboragg.features._columns import (
 )
 from neighboragg.features._quantiles import TamedScores
 
-MOST_CATEGORIES = 100
+MAX_CATEGORIES = 100
 # A mismatch changes two of the columns of a one-hot block: together they weigh like one standard deviation.
 MISMATCH = 1.0 / np.sqrt(2.0)
 # Wider sparse matrices are reduced rather than filled with zeros.
 WIDEST_DENSE, SVD_COMPONENTS = 256, 100
 # Texts use few of all words; a sparse matrix with larger shares of values that are not 0 holds something else.
-MOST_FILLED = 0.1
+MAX_FILLED = 0.1
 # Unrelated texts are √2 times this apart, as two values of a column with this standard deviation are on average.
 TEXT_WEIGHT = 1.0
 
@@ -81,7 +81,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
     (3, 3)
     """
 
-    def __init__(self, *, standardize: bool = True, max_categories: int = MOST_CATEGORIES) -> None:
+    def __init__(self, *, standardize: bool = True, max_categories: int = MAX_CATEGORIES) -> None:
         self.standardize = standardize
         self.max_categories = max_categories
 
@@ -237,7 +237,7 @@ def holds_terms(X: Any) -> bool:
     if not X.nnz or X.dtype.kind not in "biuf" or X.min() < 0:
         return False
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return bool(X.nnz <= MOST_FILLED * np.prod(X.shape) or np.isclose(squares[squares > 0], 1.0).all())
+    return bool(X.nnz <= MAX_FILLED * np.prod(X.shape) or np.isclose(squares[squares > 0], 1.0).all())
 
 
 def _is_numeric(X: Any) -> bool:

@@ -15,9 +15,9 @@ from neighboragg._store.objects import Stored
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features._tabular import RowVectors, TabularFeatures
 
-MOST_DIMENSIONS = 100
+MAX_DIMENSIONS = 100
 # More rows than this do not move the main directions.
-MOST_ROWS = 10_000
+MAX_ROWS = 10_000
 
 
 class EmbeddedFeatures(Stored):
@@ -26,9 +26,9 @@ class EmbeddedFeatures(Stored):
     def fit(self, views: Mapping[str, FloatArray]) -> Self:
         """Learn the main directions of all views but the first."""
         self.widths = {name: vectors.shape[1] for name, vectors in views.items()}
-        wide = [name for name in list(views)[1:] if self.widths[name] > MOST_DIMENSIONS]
+        wide = [name for name in list(views)[1:] if self.widths[name] > MAX_DIMENSIONS]
         self.directions = {name: _main_directions(views[name]) for name in wide}
-        self.views = self.widths | dict.fromkeys(wide, MOST_DIMENSIONS)
+        self.views = self.widths | dict.fromkeys(wide, MAX_DIMENSIONS)
         return self
 
     def transform(self, stacked: FloatArray) -> FloatArray:
@@ -44,12 +44,12 @@ class EmbeddedFeatures(Stored):
 
 
 def _main_directions(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    chosen = np.unique(np.linspace(0, len(vectors) - 1, MOST_ROWS).astype(int))
+    chosen = np.unique(np.linspace(0, len(vectors) - 1, MAX_ROWS).astype(int))
     rows = np.asarray(vectors[chosen], dtype=np.float64)
     mean = rows.mean(axis=0)
     rows -= mean
     _, directions = np.linalg.eigh(rows.T @ rows)
-    kept = directions[:, ::-1][:, :MOST_DIMENSIONS]
+    kept = directions[:, ::-1][:, :MAX_DIMENSIONS]
     dtype = vectors.dtype
     return mean.astype(dtype), np.ascontiguousarray(kept, dtype=dtype)
 

@@ -29,11 +29,11 @@ from neighboragg.labels._review_set import Origin, build_review_set, rows_to_rev
 from neighboragg.labels._rules import FlagRule, Flags, Sampled, as_rule
 
 # Rows that the detector is fitted on, unless `sample` says otherwise.
-MOST_FITTED = 50_000
+MAX_FITTED = 50_000
 # Rows that a model is asked about at once, and in one part of a source.
 BATCH_ROWS, PART_ROWS = 4096, 65_536
 # Flagged rows to list and review, the most suspicious; a person reads no more.
-MOST_LISTED = 100_000
+MAX_LISTED = 100_000
 YES, NO = {"1", "1.0", "true", "yes", "x"}, {"", "0", "0.0", "false", "no"}
 
 
@@ -122,7 +122,7 @@ def audit(
     [[7, 'virginica', 'setosa']]
     """
     rule = as_rule(flag, "audit")
-    most = MOST_FITTED if sample is None else check_integer(sample, "sample", "audit", minimum=2)
+    most = MAX_FITTED if sample is None else check_integer(sample, "sample", "audit", minimum=2)
     with report_to(progress):
         begin_stage("Reading the table")
         data = open_source(source)
@@ -195,7 +195,7 @@ def audit(
         )
         findings = [found for kind in KINDS for found in kind.find(look)]
         begin_stage("Preparing the review")
-        listed = rows_to_review(result, n_random, random_state, MOST_LISTED)
+        listed = rows_to_review(result, n_random, random_state, MAX_LISTED)
         if detector is not None:
             result = _with_evidence(result, rows, listed, place, fitted, detector, basis, labels, said)
         result = _with_copies(result, findings, data, labels, rows)

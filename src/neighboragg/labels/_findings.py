@@ -20,15 +20,15 @@ WRONG = "wrong label"
 # Rows nearer to each other than this share of the usual distance to the nearest row are nearly copies.
 NEARLY = 0.1
 # With fewer columns, rows are that near by chance.
-FEWEST_COLUMNS = 3
+MIN_COLUMNS = 3
 # If more rows than this have copies, there are too few columns to speak of copies.
-MOST_COPIES = 0.5
+MAX_COPIES = 0.5
 SIGNIFICANT_DIGITS = 6
 # A row is unlike all others if it is this many times as far from its nearest as the median row is, and
 # its log distance this many robust standard deviations out.
 TIMES_AS_FAR, DEVIATIONS = 3.0, 5.0
 # Or has a number far from those of this many rows or more.
-FEWEST_VALUES = 20
+MIN_VALUES = 20
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def copy_groups(keys: IntArray, result: MislabelResult, n_columns: int) -> IntAr
     n = len(keys)
     nearest = np.minimum(_first(result.given_distances), _first(result.suggested_distances))
     known = nearest[np.isfinite(nearest)]
-    limit = NEARLY * float(np.median(known)) if len(known) and n_columns >= FEWEST_COLUMNS else 0.0
+    limit = NEARLY * float(np.median(known)) if len(known) and n_columns >= MIN_COLUMNS else 0.0
     members = np.lexsort((np.arange(n), keys))
     same = np.flatnonzero(keys[members[1:]] == keys[members[:-1]])
     left, right = [members[same]], [members[same + 1]]
@@ -171,7 +171,7 @@ def copy_groups(keys: IntArray, result: MislabelResult, n_columns: int) -> IntAr
     edges = coo_array((np.ones(len(pairs[0])), pairs), shape=(n, n))
     groups = connected_components(edges, directed=False)[1].astype(np.intp)
     copied = np.bincount(groups)[groups] > 1
-    return None if copied.mean() > MOST_COPIES else groups
+    return None if copied.mean() > MAX_COPIES else groups
 
 
 def _outliers(result: MislabelResult) -> list[tuple[int, str]]:
@@ -201,7 +201,7 @@ def _lone_values(frame: Any, roles: Sequence[ColumnRole]) -> list[tuple[int, str
             values = frame[role.name].to_numpy(dtype=np.float64, na_value=np.nan)
             known = np.flatnonzero(np.isfinite(values))
             known = known[np.argsort(values[known], kind="stable")]
-            if len(known) < FEWEST_VALUES:
+            if len(known) < MIN_VALUES:
                 continue
             ordered = values[known]
             for lone, rest in ((0, ordered[1:]), (-1, ordered[:-1])):

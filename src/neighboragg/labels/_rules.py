@@ -188,7 +188,7 @@ class Estimated(FlagRule):
 
 
 # Estimates above this are no estimates; the threshold is not defined at 1.
-MOST_NOISE = 0.99
+MAX_NOISE = 0.99
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class FalseAlarms(FlagRule):
         self, scores: FloatArray, verified: BoolArray, fitted: Flags | None, noise_rate: float
     ) -> Flags:
         """Flag scores below the conformal threshold of all."""
-        rate = min(noise_rate, MOST_NOISE) if self.noise_rate is None else self.noise_rate
+        rate = min(noise_rate, MAX_NOISE) if self.noise_rate is None else self.noise_rate
         threshold = cmd_threshold(scores, alpha=self.level, noise_rate=rate)
         most = math.floor(self.level * len(scores) * (1 - rate))
         promise = (

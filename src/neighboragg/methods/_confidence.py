@@ -116,7 +116,7 @@ def best_temperature(logits: FloatArray, codes: IntArray) -> float:
 
 
 # Breaking ties must not cost calibration.
-MOST_CONFIDENCE = 1e-3
+MAX_CONFIDENCE = 1e-3
 
 
 class TopLabelCalibration(TrustMethod):
@@ -205,7 +205,7 @@ class TopLabelCalibration(TrustMethod):
 def tie_breaking_weight(values: FloatArray) -> float:
     """w with which (1 − w) · value + w · p never changes the order of two different values, for p in [0, 1]."""
     gaps = np.diff(np.unique(values))
-    return min(MOST_CONFIDENCE, float(gaps.min()) / 4.0) if len(gaps) else MOST_CONFIDENCE
+    return min(MAX_CONFIDENCE, float(gaps.min()) / 4.0) if len(gaps) else MAX_CONFIDENCE
 
 
 def equal_mass_bins(

@@ -143,7 +143,7 @@ def neighbor_agreement(data: FitData, n_neighbors: int, n_jobs: int | None) -> F
 # Spread below this share of the largest value is rounding error.
 NEGLIGIBLE = 1e-12
 # Of the mean variance: least variance along any axis, so that a singular covariance can be inverted.
-LEAST_VARIANCE = 1e-10
+MIN_VARIANCE = 1e-10
 # Coordinates beyond this, in units of the largest within-class deviation, would overflow when squared.
 FARTHEST = 1e100
 
@@ -265,5 +265,5 @@ def whitening(within: FloatArray, share: float | None) -> tuple[FloatArray, floa
             share,
         )
     variances, axes = np.linalg.eigh(covariance)
-    variances = np.maximum(variances, LEAST_VARIANCE * variances.mean())
+    variances = np.maximum(variances, MIN_VARIANCE * variances.mean())
     return axes / np.sqrt(variances), float(shrinkage)

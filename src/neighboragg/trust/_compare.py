@@ -142,14 +142,14 @@ def _gain(differences: FloatArray) -> str:
     return f"{found.mean():+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
-FEWEST_ROWS = 50
+MIN_ROWS = 50
 
 
 def table_matrix(source: Any, label: str) -> tuple[FloatArray, Array]:
     """Numbers and one-hot categories of the labeled rows of a table, not scaled, and the text of their labels."""
     table = open_source(source)
     texts = table.texts(label)
-    check_class_labels(texts, label, least_rows=FEWEST_ROWS)
+    check_class_labels(texts, label, least_rows=MIN_ROWS)
     labeled = np.flatnonzero(texts != "")
     features = [name for name in table.columns if name != table.named(label)]
     labels, frame = texts[labeled], table.take(labeled, features)

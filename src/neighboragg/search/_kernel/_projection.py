@@ -12,10 +12,10 @@ from neighboragg.search._reference import BLOCK_ROWS, LARGEST_SINGLE, Reference,
 LARGEST_AXES = 64  # the compiled search has the same limit
 N_AXES = (8, 16, 24, 32, 48, LARGEST_AXES)
 # With fewer features, products are fast enough; with more, finding the axes takes too long.
-FEWEST_FEATURES, MOST_FEATURES = 48, 512
-FEWEST_ROWS = 4096
+MIN_FEATURES, MAX_FEATURES = 48, 512
+MIN_ROWS = 4096
 # Finding the axes and projecting the rows takes as long as about this many queries.
-FEWEST_QUERIES = 1024
+MIN_QUERIES = 1024
 # Rows used to find the axes; queries, classes and rows per class used to choose the number of axes.
 N_SAMPLED, N_TRIED, N_TRIED_CLASSES, N_TRIED_ROWS = 4096, 12, 2, 8192
 # A projection that loses a larger share of the variance than this cannot separate the rows.
@@ -34,8 +34,8 @@ class Projection(NamedTuple):
 def is_worth_a_look(reference: Reference, n_queries: int) -> bool:
     """Whether a search takes so long that trying a projection costs little in comparison."""
     n, d = reference.rows.shape
-    enough = n >= FEWEST_ROWS and n_queries >= FEWEST_QUERIES
-    return enough and FEWEST_FEATURES <= d <= MOST_FEATURES
+    enough = n >= MIN_ROWS and n_queries >= MIN_QUERIES
+    return enough and MIN_FEATURES <= d <= MAX_FEATURES
 
 
 def project(reference: Reference, k: int) -> Projection | None:
