@@ -54,7 +54,7 @@ def density(cell: Cell, method: NeighborAgg) -> None:
     predicted = proba.argmax(axis=1)
     distances = method.kneighbors(rows)[0][np.arange(len(rows)), predicted]
     pool = NeighborAgg()
-    trust = cell.trust(pool, "tamed")
+    trust = cell.trust(pool, "quantiles")
     TrustByDensityDisplay(
         cell.correct, trust, proba.max(axis=1), np.exp(-distances).mean(axis=1)
     ).plot().figure_.savefig(IMAGES / "trust-by-density.png", dpi=110)

@@ -40,7 +40,7 @@ KINDS = {
     "UngroupedNeighbors": "neighboragg._pool.spaces",
     "TextVectors": "neighboragg.features._columns",
     "ImageFeatures": "neighboragg.features._encode",
-    "TamedScores": "neighboragg.features._quantiles",
+    "QuantileScores": "neighboragg.features._quantiles",
     "TabularFeatures": "neighboragg.features._tabular",
     "EmbeddedFeatures": "neighboragg.features._vectorizer",
     "Vectorizer": "neighboragg.features._vectorizer",

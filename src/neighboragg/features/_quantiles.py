@@ -1,4 +1,4 @@
-"""Numbers tamed: normal scores of training quantiles."""
+"""Numbers turned into normal scores of their training quantiles."""
 
 from functools import cached_property
 from math import isfinite
@@ -50,7 +50,7 @@ class Columns(NamedTuple):
     """What lies between them; None if a slope overflows."""
 
 
-class TamedScores(Savable, TransformerMixin, BaseEstimator):
+class QuantileScores(Savable, TransformerMixin, BaseEstimator):
     """Normal scores of training quantiles, so that no outlier or skewed column rules the distances."""
 
     def __init__(self, *, standardize: bool = True) -> None:
@@ -83,7 +83,7 @@ class TamedScores(Savable, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Array) -> FloatArray:
-        """Turn each value into its tamed score."""
+        """Return the normal score of each value."""
         check_fitted(self, "n_features_in_")
         return self.scores_of(np.asarray(X, dtype=np.float64))
 

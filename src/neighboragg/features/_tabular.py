@@ -19,7 +19,7 @@ from neighboragg.features._columns import (
     read_columns,
     unit_rows,
 )
-from neighboragg.features._quantiles import TamedScores
+from neighboragg.features._quantiles import QuantileScores
 
 MAX_CATEGORIES = 100
 # A mismatch changes two of the columns of a one-hot block: together they weigh like one standard deviation.
@@ -62,7 +62,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Numbers become :class:`TamedScores`; where values are missing in training, a column that says so is added.
+    Numbers become :class:`QuantileScores`; where values are missing in training, a column that says so is added.
     Categories become one column each, scaled so that a mismatch weighs like one standard deviation; those beyond
     `max_categories` or not seen in fit are all zero. Texts become :class:`TextVectors`, of a length that makes two
     unrelated texts differ like two values of a number do on average. A list, 1-D array or Series of strings is one
@@ -152,7 +152,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         self.texts_ = {j: TextVectors().fit(columns[j]) for j in of_kind["text"]}
         numbers = self._numbers(columns)
         self.missing_ = np.isnan(numbers).any(axis=0)
-        self.tamed_ = TamedScores(standardize=self.standardize).fit(numbers)
+        self.quantile_scores_ = QuantileScores(standardize=self.standardize).fit(numbers)
         return self._represent(columns, numbers)
 
     def transform(self, X: Any) -> FloatArray:
@@ -221,7 +221,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         return np.column_stack(numeric) if numeric else np.empty((n, 0))
 
     def _represent(self, columns: list[Array], numbers: FloatArray) -> RowVectors:
-        parts = [self.tamed_.scores_of(numbers)]
+        parts = [self.quantile_scores_.scores_of(numbers)]
         if len(self._gaps):
             parts.append(np.isnan(numbers[:, self._gaps]).astype(np.float64))
         for j, categories in self.categories_.items():

@@ -56,7 +56,7 @@ BASES: dict[str, Callable[[int], Any]] = {
 
 @dataclass(frozen=True)
 class Entrant:
-    """A trust method and the vectors it sees: "scaled" features as in the paper, or "tamed" ones."""
+    """A trust method and the vectors it sees: "scaled" features as in the paper, or "quantiles" ones."""
 
     make: Callable[[], TrustMethod]
     vectors: str = "scaled"
@@ -69,7 +69,7 @@ METHODS: dict[str, Entrant] = {
     "temperature scaling": Entrant(TemperatureScaling),
     "Trust Score": Entrant(TrustScore),
     "paper's network": Entrant(lambda: NeighborAgg(NetworkAggregator(bandwidth=1.0))),
-    OURS: Entrant(NeighborAgg, "tamed"),
+    OURS: Entrant(NeighborAgg, "quantiles"),
 }
 #: Columns of the summary.
 COLUMNS = {"AUROC": "auroc", "AP of errors": "ap_error", "AURC (lower is better)": "aurc"}
@@ -218,7 +218,7 @@ def make_cell(X: FloatArray, labels: Array, base: str | Callable[[int], Any], se
     codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     scaled = StandardScaler().fit(X[train]).transform(X)
     classifier = fitted_base(base, seed, scaled[train], codes[train])
-    vectors = {"scaled": scaled, "tamed": TabularFeatures().fit(X[train]).transform(X)}
+    vectors = {"scaled": scaled, "quantiles": TabularFeatures().fit(X[train]).transform(X)}
     return Cell(vectors, codes, classifier.predict_proba(scaled), train, val, test)
 
 
