@@ -76,7 +76,7 @@ KINDS = {
     "Exact": "neighboragg.search._index",
     "Streamed": "neighboragg.search._index",
     "Reference": "neighboragg.search._reference",
-    "Frame": "neighboragg.search._reference",
+    "Normalization": "neighboragg.search._reference",
     "Sample": "neighboragg.search._streamed",
     "StreamedNeighbors": "neighboragg.search._streamed",
     "DeepEnsemble": "neighboragg.torch._averages",

@@ -51,7 +51,7 @@ def project(reference: Reference, k: int) -> Projection | None:
 def _main_axes(reference: Reference) -> FloatArray | None:
     """The directions in which the rows vary most; None if they also vary in the others."""
     n, d = reference.rows.shape
-    sample = reference.frame.scaled(reference.rows[:: max(1, n // N_SAMPLED)])
+    sample = reference.normalization.scaled(reference.rows[:: max(1, n // N_SAMPLED)])
     if not np.abs(sample).max() < LARGEST_SINGLE:
         return None
     variances, axes = np.linalg.eigh(np.cov(sample, rowvar=False))
@@ -64,7 +64,7 @@ def _main_axes(reference: Reference) -> FloatArray | None:
 def _fewest_axes(reference: Reference, axes: FloatArray, k: int) -> int | None:
     """Smallest number of axes for which most queries of a sample need no further candidates."""
     n = len(reference.rows)
-    queries = reference.frame.scaled(reference.rows[np.linspace(0, n - 1, N_TRIED).astype(int)])
+    queries = reference.normalization.scaled(reference.rows[np.linspace(0, n - 1, N_TRIED).astype(int)])
     n_enough = 2 * k - 1  # as many as the compiled search proposes
     wrong = {number: 0 for number in N_AXES if number <= axes.shape[1]}
     n_pairs = 0
@@ -72,7 +72,7 @@ def _fewest_axes(reference: Reference, axes: FloatArray, k: int) -> int | None:
         low, high = reference.starts[c : c + 2]
         if high - low <= n_enough:
             continue
-        rows = reference.frame.scaled(reference.rows[low : min(high, low + N_TRIED_ROWS)])
+        rows = reference.normalization.scaled(reference.rows[low : min(high, low + N_TRIED_ROWS)])
         # One more than k, because a query may be among the rows.
         last = np.partition(cdist(queries, rows), k, axis=1)[:, k : k + 1]
         there, here = rows @ axes, queries @ axes
@@ -89,7 +89,9 @@ def _along(reference: Reference, axes: FloatArray) -> Projection | None:
     n = len(reference.rows)
     table = np.empty((-(-n // BLOCK_ROWS), axes.shape[1] + 1, BLOCK_ROWS), dtype=np.float32)
     for blocks in table_parts(len(table)):
-        scaled = reference.frame.scaled(reference.rows[blocks.start * BLOCK_ROWS : blocks.stop * BLOCK_ROWS])
+        scaled = reference.normalization.scaled(
+            reference.rows[blocks.start * BLOCK_ROWS : blocks.stop * BLOCK_ROWS]
+        )
         if not np.abs(scaled).max() < LARGEST_SINGLE:
             return None
         table[blocks] = table_of(scaled @ axes)
