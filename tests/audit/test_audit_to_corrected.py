@@ -152,22 +152,22 @@ def test_a_table_of_the_form_of_the_quora_questions(tmp_path):
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
-    """Pictures as files, numbered from 2 to 11 so that text and numbers sort differently, with wrong labels."""
+    """Images as files, numbered from 2 to 11 so that text and numbers sort differently, with wrong labels."""
     folder = tmp_path_factory.mktemp("digits")
-    (folder / "pictures").mkdir()
+    (folder / "images").mkdir()
     X, y = (part[:300] for part in load_digits(return_X_y=True))
     noisy = add_label_noise(y + 2, rate=0.05, random_state=0)
     for i, row in enumerate(X):
-        Image.fromarray((row.reshape(8, 8) * 15).astype(np.uint8)).save(folder / "pictures" / f"{i}.png")
-    paths = [f"pictures/{i}.png" for i in range(len(y))]
-    pd.DataFrame({"picture": paths, "digit": noisy.y}).to_csv(folder / "digits.csv", index=False)
+        Image.fromarray((row.reshape(8, 8) * 15).astype(np.uint8)).save(folder / "images" / f"{i}.png")
+    paths = [f"images/{i}.png" for i in range(len(y))]
+    pd.DataFrame({"image": paths, "digit": noisy.y}).to_csv(folder / "digits.csv", index=False)
     np.save(folder / "embeddings.npy", X.astype(np.float32))
     proba = cross_val_predict(LogisticRegression(max_iter=300), X / 16, noisy.y, method="predict_proba")
     np.save(folder / "proba.npy", proba)
     return folder, noisy.mask
 
 
-def test_embeddings_probabilities_and_pictures(digits):
+def test_embeddings_probabilities_and_images(digits):
     folder, wrong = digits
     flagged = folder / "s.csv"
     matrices = ["--embeddings", folder / "embeddings.npy", "--proba", folder / "proba.npy"]

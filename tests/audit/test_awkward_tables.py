@@ -199,7 +199,7 @@ def test_a_second_audit_does_not_orphan_decisions(wine, tmp_path):
          "Line 2 of {table} is not text in utf-8: it contains the byte 0xe9.\nHint: name the encoding; files of older "
          "Windows programs are often in cp1252 (--encoding cp1252), others in latin-1."),
     ],
-    ids=["over the table", "picture", "label as text", "empty", "ragged", "latin-1"],
+    ids=["over the table", "image", "label as text", "empty", "ragged", "latin-1"],
 )  # fmt: skip
 def test_refusals(tmp_path, name, contents, options, message):
     table = tmp_path / name

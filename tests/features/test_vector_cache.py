@@ -37,7 +37,7 @@ def test_a_second_run_asks_nothing(tmp_path):
     assert calls[1:] == [["new"]]
 
 
-def test_a_second_run_opens_no_picture(paint, tmp_path, monkeypatch):
+def test_a_second_run_opens_no_image(paint, tmp_path, monkeypatch):
     paths = [paint(f"{i}.png", seed=i) for i in range(3)]
     first = encode_images(paths, widths, cache=tmp_path / "cache")
     assert first.n_opened == 3
@@ -52,7 +52,7 @@ def test_a_second_run_opens_no_picture(paint, tmp_path, monkeypatch):
     np.testing.assert_array_equal(again.vectors, first.vectors)
 
 
-def test_a_changed_picture_is_opened(paint, tmp_path):
+def test_a_changed_image_is_opened(paint, tmp_path):
     path = paint("a.png", seed=1)
     before = encode_images([path], cache=tmp_path / "cache").vectors
     paint("a.png", seed=2)

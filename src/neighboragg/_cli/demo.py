@@ -60,8 +60,8 @@ class Doubtful:
 
 
 def draw(scored: Scored, doubtful: list[Doubtful], output: Path) -> None:
-    """Write the picture."""
-    figure_module = import_extra("matplotlib.figure", extra="cli", purpose="The picture of the demo")
+    """Write the plot."""
+    figure_module = import_extra("matplotlib.figure", extra="cli", purpose="The plot of the demo")
     figure = figure_module.Figure(figsize=(12, 5.6), layout="constrained", facecolor="white")
     left, right = figure.subfigures(1, 2, width_ratios=[1, 1.15], wspace=0.03)
     _draw_errors_left(left.subplots(), scored)
@@ -74,7 +74,7 @@ def draw(scored: Scored, doubtful: list[Doubtful], output: Path) -> None:
         f"instead of {by_confidence}"
     )
     figure.suptitle(title, fontsize=15, fontweight="bold")
-    # The figures in the file, too: a test compares them with a picture that was committed.
+    # The figures in the file, too: a test compares them with a plot that was committed.
     figure.savefig(output, dpi=110, format="png", metadata={"Description": title})
 
 
@@ -142,7 +142,7 @@ def _show(ax: Any, image: Array) -> None:
     ax.imshow(image.reshape(8, 8), cmap="gray_r", interpolation="nearest")
 
 
-OUTPUT = typer.Option("--output", "-o", help="Where to write the picture.")
+OUTPUT = typer.Option("--output", "-o", help="Where to write the plot.")
 SEED = typer.Option(help="Seed of the splits and of the bootstrap.")
 SET_ASIDE = (0.0, 0.02, 0.05, 0.1, 0.2)
 N_RESAMPLES = 500
@@ -169,7 +169,7 @@ def demo(
         console.print(_verdict(scored, seed) + "\n")
     console.print(_least_trusted(doubtful))
     draw(digits, doubtful, output)
-    console.print(f"The picture of the digits: {output.resolve()}\n", soft_wrap=True)
+    console.print(f"The plot of the digits: {output.resolve()}\n", soft_wrap=True)
     console.print(
         "Next, on your own table:\n"
         "  neighboragg compare table.csv --label y        which trust score is best on it\n"

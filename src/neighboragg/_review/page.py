@@ -20,7 +20,7 @@ from neighboragg._review.queue import QUEUE_NAMES, SHOW_NAMES, Queue, Queues, Re
 from neighboragg._review.store import Decision, DecisionConflictError, DecisionStore
 from neighboragg._web import RefusedError, csrf_token
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.features import open_picture
+from neighboragg.features import open_image
 from neighboragg.labels import Neighbor, ReviewItem, ReviewSet
 
 # A column is marked if its distance from the neighbors is at least this many standard deviations of the column
@@ -183,7 +183,7 @@ def thumbnail(file: Path) -> bytes | None:
 @lru_cache(maxsize=N_KEPT)
 def _small_copy(file: Path, changed: int, size: int) -> bytes | None:
     try:
-        image = open_picture(file)
+        image = open_image(file)
         image.thumbnail((SIDE, SIDE))
         buffer = io.BytesIO()
         image.save(buffer, "JPEG", quality=85)

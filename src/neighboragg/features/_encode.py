@@ -25,9 +25,9 @@ from neighboragg.exceptions import InvalidInputError, InvalidParameterError, Nei
 from neighboragg.features._images import (
     DESCRIPTOR,
     content_of,
-    decode_picture,
-    describe_pictures,
-    is_picture,
+    decode_image,
+    describe_images,
+    is_image,
     pillow_version,
 )
 from neighboragg.features._vector_cache import VectorCache
@@ -189,15 +189,15 @@ def encode_images(
     if isinstance(images, str | os.PathLike):
         raise InvalidInputError("encode_images needs a list of images. Got a single path.\nHint: [path].")
     version = pillow_version()
-    used = Encoder("built in", describe_pictures, DESCRIPTOR) if encoder is None else find_encoder(encoder)
+    used = Encoder("built in", describe_images, DESCRIPTOR) if encoder is None else find_encoder(encoder)
     items = list(images)
-    names = [f"image {i}" if is_picture(item) else str(item) for i, item in enumerate(items)]
+    names = [f"image {i}" if is_image(item) else str(item) for i, item in enumerate(items)]
     begin_stage("Looking at the images")
     found = _encode(
         items,
         names,
         used,
-        _Reading(lambda image: content_of(image, root), decode_picture),
+        _Reading(lambda image: content_of(image, root), decode_image),
         _kept_as(cache, used, f"images, Pillow {version}"),
         check_integer(batch_size, "batch_size", "encode_images", minimum=1),
     )

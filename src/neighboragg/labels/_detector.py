@@ -513,7 +513,7 @@ def find_mislabeled(
     X : array-like, data frame or sparse matrix of shape (n, n_features), sequence of str, or mapping
         The rows: a table of numbers, categories and texts, embeddings (with ``features="passthrough"``), or a list,
         1-D array or Series of texts; or a mapping of names to several of these, each of which has neighbors of its own.
-        Pictures with ``features=ImageFeatures()``.
+        Images with ``features=ImageFeatures()``.
     y : array-like of shape (n,)
         Labels to judge, of at least two classes.
     estimator : classifier with `predict_proba`, default=None
