@@ -140,7 +140,7 @@ def test_an_identifier_is_left_out_and_named(frame):
 def test_a_table_of_identifiers_alone_is_refused(basic):
     table = pd.concat([basic, basic], ignore_index=True).drop(columns="x")
     assert message_of(InvalidInputError, load_matrix, table, "y") == (
-        "There is no usable column beside the label:\n  there is no other column\n"
+        "There is no usable column other than the label:\n  there is no other column\n"
         "Hint: add columns of numbers or categories."
     )
 

@@ -100,8 +100,8 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Written:
-    """What a run has written."""
+class RunResult:
+    """The files of a run, and its numbers of rows and parts."""
 
     path: Path
     files: list[Path]
@@ -149,7 +149,7 @@ def run_parts(
     stage: str,
     *,
     overwrite: bool = False,
-) -> Written:
+) -> RunResult:
     """Do the parts of a plan that are not in the output yet."""
     output = output.resolve()  # workers have other working folders
     single = output.suffix.lower() in PARQUET and not output.is_dir()
@@ -171,7 +171,7 @@ def run_parts(
     if single:
         rmtree(folder.path)
     n_rows = sum(part.stop - part.start for part in plan.parts)
-    return Written(output, files, n_rows, len(plan.parts), len(plan.parts) - n_done, noted)
+    return RunResult(output, files, n_rows, len(plan.parts), len(plan.parts) - n_done, noted)
 
 
 def _do_parts(

@@ -25,7 +25,7 @@ from neighboragg._data.parquet import (
 )
 from neighboragg._run.executor import executor_for
 from neighboragg._run.plan import BATCH_ROWS, PART_ROWS, PURPOSE, Plan, output_path
-from neighboragg._run.work import NOTED, ModelFile, ModelObject, Written, as_model, run_parts
+from neighboragg._run.work import NOTED, ModelFile, ModelObject, RunResult, as_model, run_parts
 from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, InvalidParameterError
 from neighboragg.trust._assessment import Assessment
 from neighboragg.trust._seen import without_warning
@@ -75,7 +75,7 @@ def score(
     trusted: Sequence[str] = (),
     overwrite: bool = False,
     progress: Listener | None = None,
-) -> Written:
+) -> RunResult:
     """Score the rows of Parquet files of any size: predicted label, probability, trust and familiarity of each.
 
     Parameters
@@ -107,7 +107,7 @@ def score(
 
     Returns
     -------
-    written : Written
+    result : RunResult
 
     Raises
     ------
