@@ -44,7 +44,7 @@ from neighboragg.labels._groups import (
 from neighboragg.labels._label_trust import BuiltinModels, fit_label_trust
 from neighboragg.labels._noise import RELIABILITIES, find_label_noise, reliability_scores
 from neighboragg.labels._result import Evidence, MislabelResult, build_result, evidence_of_new_rows
-from neighboragg.labels._rules import FlagRule, JudgedLabels, Nothing, as_rule
+from neighboragg.labels._rules import FlagRule, LabelScores, Nothing, as_rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +290,7 @@ class MislabelDetector(Savable, BaseEstimator):
         self._noise = found.noise
         scores = self._scores(fitted.trust, fitted.first, codes, given)
         self._verified_scores = scores[is_verified]
-        labels = JudgedLabels(scores, fitted.trust, codes, is_verified, found)
+        labels = LabelScores(scores, fitted.trust, codes, is_verified, found)
         flags = self._rule.flag(labels)
         self.result_ = build_result(
             fitted,

@@ -13,7 +13,7 @@ from neighboragg._core.views import LEARNED, view_of
 from neighboragg._report.label_plots import LabelMatrixDisplay, LabelScoreDisplay
 from neighboragg._store.objects import Savable
 from neighboragg.labels._label_trust import WORDS, LabelTrust
-from neighboragg.labels._rules import Flags, JudgedLabels
+from neighboragg.labels._rules import Flags, LabelScores
 from neighboragg.promises import conformal_p_values
 
 if TYPE_CHECKING:
@@ -343,7 +343,7 @@ N_KEPT_NEIGHBORS = 5
 def build_result(
     fitted: LabelTrust,
     classes: Array,
-    judged: JudgedLabels,
+    labels: LabelScores,
     flags: Flags,
     *,
     proba: FloatArray | None,
@@ -352,15 +352,15 @@ def build_result(
     index: Any = None,
 ) -> MislabelResult:
     """Collect flags, suggestions, reasons and neighbors of the rows fitted on."""
-    codes, trust = judged.codes, fitted.trust
+    codes, trust = labels.codes, fitted.trust
     other = best_other_class(trust, codes)
     row = np.arange(len(codes))
     kept = slice(N_KEPT_NEIGHBORS)
     near = next(iter(fitted.neighbors.values()))
     return MislabelResult(
         mask=flags.mask,
-        scores=judged.scores,
-        p_values=label_p_values(judged.scores, judged.verified),
+        scores=labels.scores,
+        p_values=label_p_values(labels.scores, labels.verified),
         given=classes[codes],
         suggested=classes[other],
         label_trust=trust[row, codes],
@@ -370,10 +370,10 @@ def build_result(
         reasons=_reasons(proba, codes, fitted, classes, flags.mask),
         threshold=flags.threshold,
         rule=rule,
-        p_wrong=judged.noise.p_wrong,
-        noise_rate=judged.noise.rate,
-        noise_rate_range=(judged.noise.low, judged.noise.high),
-        randomness=judged.noise.noise.randomness,
+        p_wrong=labels.noise.p_wrong,
+        noise_rate=labels.noise.rate,
+        noise_rate_range=(labels.noise.low, labels.noise.high),
+        randomness=labels.noise.noise.randomness,
         given_neighbors=near.ids[row, codes, kept],
         given_distances=near.distances[row, codes, kept],
         suggested_neighbors=near.ids[row, other, kept],

@@ -19,8 +19,8 @@ REVIEW = "Review a random sample of the flags for an interval (precision_interva
 
 
 @dataclass(frozen=True)
-class JudgedLabels:
-    """What is known of n labels when a rule is asked."""
+class LabelScores:
+    """Scores, trust and estimated noise of n labels: the input of a flag rule."""
 
     scores: FloatArray
     trust: FloatArray
@@ -47,7 +47,7 @@ class FlagRule(Stored, ABC):
     needs_evidence: ClassVar[bool] = True
 
     @abstractmethod
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Choose the labels to flag, none of them verified."""
 
     def check(self, verified: BoolArray) -> None:
@@ -69,7 +69,7 @@ class Nothing(FlagRule):
     name: str  # type: ignore[misc]  # that of the rule it stands in for
     reason: str
 
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Flag nothing."""
         return Flags(np.zeros(len(labels.scores), dtype=bool), -np.inf, self.reason)
 
@@ -94,7 +94,7 @@ class Sampled(FlagRule):
         """As the rule."""
         return self.rule.needs_evidence
 
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Flag everything."""
         found = self.rule.flag(labels) if self.needs_evidence else Flags(labels.verified, -np.inf, "")
         return Flags(np.ones(len(labels.scores), dtype=bool), found.threshold, found.promise)
@@ -138,7 +138,7 @@ class Budget(FlagRule):
                 f"Hint: Budget({most}) flags them all."
             )
 
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Flag the lowest scores."""
         return self.flag_all(labels.scores, labels.verified)
 
@@ -177,7 +177,7 @@ class Estimated(FlagRule):
 
     name: ClassVar[str] = "estimated"
 
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Flag the lowest scores."""
         tested = ~labels.verified
         count = labels.noise.n_to_flag(tested)
@@ -232,7 +232,7 @@ class FalseAlarms(FlagRule):
         if self.noise_rate is not None:
             check_real(self.noise_rate, "noise_rate", "FalseAlarms", low=0, high=1, closed="left")
 
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Flag scores below the conformal threshold."""
         return self.flag_all(labels.scores, labels.verified, None, labels.noise.rate)
 
@@ -295,7 +295,7 @@ class FDR(FlagRule):
                 "Hint: pass verified=rows, a random sample of right labels, or choose another rule."
             )
 
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Flag the discoveries among the labels that are not verified."""
         return self.flag_all(labels.scores, labels.verified)
 
