@@ -208,7 +208,7 @@ def test_probabilities_and_a_sample(tmp_path):
         ),
         (
             ["audit", "{table}", "--label", "y", "--image", "a"],
-            "30 images of {table} cannot be read or shown, so no labels are left to compare:\n"
+            "30 images of {table} cannot be read or shown, so too few labels are left to compare:\n"
             + "\n".join(
                 f"  line {i + 2}: its name does not end in one of .avif, .bmp, .gif, .jpeg, .jpg, .png, .webp ({i})"
                 for i in range(10)
@@ -221,8 +221,8 @@ def test_probabilities_and_a_sample(tmp_path):
         ),
         (
             ["audit", "{table}", "--label", "y", "--embeddings", "{folder}/short.npy"],
-            "{folder}/short.npy must hold a matrix of numbers with a row for each of the 30 rows of the table. "
-            "Got shape (29, 2) of type float64.",
+            "{folder}/short.npy must contain a matrix of numbers with one row for each of the 30 rows of the "
+            "table. Got shape (29, 2) of type float64.",
         ),
         (
             ["audit", "{table}", "--label", "y", "--embeddings", "{folder}/text.npy"],

@@ -71,7 +71,7 @@ def test_a_folder_from_audit_to_corrected(digits, tmp_path):
     before = sorted(path.relative_to(root) for path in root.rglob("*.png"))
     flagged, fixed = tmp_path / "s.csv", tmp_path / "c.csv"
     output = run("audit", root, "-o", flagged)
-    assert "240 labels of digits, judged by a small fixed descriptor of the images" in output
+    assert "240 labels of digits, scored by a small fixed descriptor of the images" in output
     assert "It is weak" in output
     assert f"neighboragg review {flagged}\n" in output
     found = pd.read_csv(flagged)
@@ -217,7 +217,7 @@ def test_no_image_replaces_another(digits, tmp_path, monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.rename", rename)
     said = message_of(correct, flagged, tmp_path / "c.csv", move=True)
-    assert said.endswith("Permission denied. All images are where they were.")
+    assert said.endswith("Permission denied. All images are back in their original folders.")
     assert files_in(root) == before
 
 
@@ -271,14 +271,14 @@ def test_unreadable_images_are_findings(table_of_digits, tmp_path):
     frame.to_csv(table, index=False)
     problems = {
         "line 5": "not an image that Pillow can read (digits/broken.png)",
-        "line 9": "there is no such file (digits/missing.png)",
-        "line 11": "there is no path (nan)",
+        "line 9": "file not found (digits/missing.png)",
+        "line 11": "the path is missing (nan)",
         "line 13": "the path must lead below the folder of the table, with forward slashes (../secret.png)",
         "line 15": "its name does not end in one of .avif, .bmp, .gif, .jpeg, .jpg, .png, .webp (digits/page.html)",
     }
     options = ["--label", "y", "--image", "image", "-o", tmp_path / "s.csv", "--flag", 5]
     output = run("audit", table, *options)
-    assert "5  images that cannot be read or shown, and are not judged\n" in output
+    assert "5  images that cannot be read or shown, so they are not scored\n" in output
     assert output.startswith("234 labels of t.csv")
     found = pd.read_csv(tmp_path / "s.findings.csv")
     found = found[found["kind"] == "unreadable image"]
@@ -324,7 +324,7 @@ def test_a_second_audit_opens_no_image(digits, tmp_path, monkeypatch):
     VectorCache().clear()
     said = message_of(audit, root)
     assert said.startswith(
-        f"240 images of {root} cannot be read or shown, so no labels are left to compare:\n"
+        f"240 images of {root} cannot be read or shown, so too few labels are left to compare:\n"
     )
 
 
@@ -371,7 +371,7 @@ def test_texts_by_an_encoder_of_ones_own(tmp_path, encoder_here):
     pd.DataFrame({"word": texts, "y": noisy.y}).to_csv("t.csv", index=False)
     options = ["audit", "t.csv", "--label", "y", "--encoder", f"{encoder_here}:letters", "--text", "word"]
     output = run(*options, "-o", "s.csv", "--flag", 10)
-    assert "judged by vectors of the texts in 'word' from the encoder letters_and_pixels:letters." in output
+    assert "scored by vectors of the texts in 'word' from the encoder letters_and_pixels:letters." in output
     assert noisy.mask[pd.read_csv("s.csv")["row"]].all()
     assert load_review_set(tmp_path / "s.review.json").items[0].kind == "text"
     assert len(VectorCache()) == len(set(texts))
@@ -396,7 +396,7 @@ def test_a_table_needs_its_label_column():
     [
         (
             ["--encoder", "m:f"],
-            "Images need the name of the column that holds their paths.\n"
+            "Images() needs the name of the column with the image paths.\n"
             "Hint: --image column, or Images(column) in Python.",
         ),
         (
@@ -423,13 +423,13 @@ def test_choices_that_do_not_go_together(tmp_path, options, message):
 def test_a_folder_has_no_columns_and_keeps_outputs_away(digits, tmp_path):
     root, *_ = digits
     assert message_of(audit, root, by=Images("image")) == (
-        f"{root} is a folder of images, which has no columns to choose from.\nHint: leave out the column."
+        f"{root} is a folder of images, so there is no column to choose.\nHint: leave out the column."
     )
     assert message_of(audit, root, "y") == (
-        f"{root} is a folder of images, labeled by the folders in it. It has no column 'y'.\n"
+        f"{root} is a folder of images, labeled by its subfolders. It does not have a column 'y'.\n"
         "Hint: leave out the label column, or name a file."
     )
     output = root / "one" / "s.csv"
     assert message_of(run, "audit", root, "-o", output) == (
-        f"The output {output} would lie among the images of {root}.\nHint: choose another with -o."
+        f"The output {output} would end up among the images of {root}.\nHint: choose another path with -o."
     )

@@ -16,7 +16,6 @@ OTHER_WORDS = {"jobs": "n_jobs", "cluster": "client"}
 WITHOUT_FUNCTION = {"demo"}
 COMMAND_ONLY = {
     "audit": {"output", "overwrite"},  # Audit.write(output, overwrite=…)
-    "compare": {"source", "output", "splits"},
 }
 
 COMMANDS = typer.main.get_command(app).commands

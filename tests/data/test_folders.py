@@ -82,9 +82,9 @@ def test_a_copy_with_other_labels_lists_every_image(make_folder):
     [
         (
             ["a.png", "cat/notes.txt"],
-            "There are no images in the folders of {root}.\n"
-            "Hint: images are in a folder for each class, {root}/class/image.png; the formats are .avif, .bmp, "
-            ".gif, .jpeg, .jpg, .png, .webp.",
+            "The subfolders of {root} do not contain images.\n"
+            "Hint: use one folder per class, such as {root}/class/image.png; the formats are .avif, "
+            ".bmp, .gif, .jpeg, .jpg, .png, .webp.",
         ),
         (
             ["Train/cat/a.png", "test/dog/a.png"],

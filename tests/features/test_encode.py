@@ -50,7 +50,7 @@ def test_batches_are_whole_and_copies_are_encoded_once(paint):
     assert sizes == [4, 1]  # the fifth image is in the second batch; all others are copies
     np.testing.assert_array_equal(found.vectors, means([Image.open(path) for path in paths]))
     assert (found.n_opened, found.rows.tolist(), found.problems) == (5, list(range(12)), {})
-    assert told[-1] == ("Looking at the images", 12, 12)
+    assert told[-1] == ("Encoding the images", 12, 12)
 
 
 def test_texts_come_in_batches():
@@ -103,7 +103,7 @@ def test_a_wrong_shape_is_refused(output, said):
     name = f"{__name__}:{encode.__qualname__}"
     assert message_of(encode_texts, ["a", "b"], encode) == (
         f"The encoder {name} must return an array of numbers of shape (2, d) for 2 inputs. {said}\n"
-        "Hint: it is called with a list, and returns one vector for each of its elements."
+        "Hint: it is called with a list and must return one vector per element."
     )
 
 
@@ -132,9 +132,11 @@ def test_vectors_of_different_lengths_are_refused():
 
 def test_what_is_no_text_and_no_image():
     assert message_of(encode_texts, "one text", len).startswith("encode_texts needs a list of texts.")
-    assert message_of(encode_texts, ["a", None], len) == "Text 1 passed to encode_texts is no str. Got None."
+    assert (
+        message_of(encode_texts, ["a", None], len) == "Text 1 passed to encode_texts is not a str. Got None."
+    )
     assert message_of(encode_images, "a.png").startswith("encode_images needs a list of images.")
-    assert message_of(encode_images, [], means).startswith("There is nothing to encode")
+    assert message_of(encode_images, [], means).startswith("The input of the encoder")
     assert message_of(encode_images, [3], means) == (
         "An image must be the path of a file, a PIL image or an array. Got int instead."
     )
@@ -172,7 +174,7 @@ def test_unreadable_images_are_named(some_unreadable):
     assert said[0] == "5 of 8 images cannot be read:"
     assert said[1:3] == [f"  {name}: not an image that Pillow can read" for name in ("empty.png", "text.jpg")]
     assert re.fullmatch(r"  cut\.png: .*truncated.*", said[3])
-    assert said[4:6] == ["  missing.png: there is no such file", "  folder.png: Is a directory"]
+    assert said[4:6] == ["  missing.png: file not found", "  folder.png: Is a directory"]
     assert said[6] == ("Hint: repair or remove them, or go on without them (skip_unreadable=True).")
 
 

@@ -162,7 +162,7 @@ class TestTabularFeatures:
             ),
             (
                 np.array([["a", 1], ["b", 2]], dtype=object),
-                "Column 0 of X held numbers in fit, but contains 'a' in row 0 now.\n"
+                "Column 0 of X contained only numbers in fit, but now contains 'a' in row 0.\n"
                 "Hint: convert the column, or fit again with rows like this one.",
             ),
         ],

@@ -174,8 +174,9 @@ def test_a_cache_that_cannot_be_used_is_warned_of_once_and_stops_nothing(tmp_pat
         vectors = encode_texts(["a", "bc"], lengths, cache=tmp_path / "file" / "below", batch_size=1)
     assert vectors.tolist() == encode_texts(["a", "bc"], lengths).tolist()
     assert [str(warning.message) for warning in caught] == [
-        f"Vectors are not kept for the next run. The folder of the vector cache, {tmp_path / 'file' / 'below'}, "
-        "cannot be created: Not a directory.\nHint: set NEIGHBORAGG_HOME to a writable folder."
+        f"Vectors are not cached for the next run. The folder of the vector cache, {tmp_path / 'file' / 'below'}, "
+        "cannot be created: Not a directory.\n"
+        "Hint: set NEIGHBORAGG_HOME to a writable folder."
     ]
     (tmp_path / "neighboragg-vectors.sqlite").mkdir()
     with pytest.warns(TrustWarning, match="The vector cache .* cannot be used"):

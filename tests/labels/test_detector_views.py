@@ -109,7 +109,7 @@ def test_new_rows_are_judged_by_the_same_views():
     assert np.median(right) > np.median(wrong) + 3
     assert message_of(detector.predict, {"left": LEFT, "down": UP}, TRUTH) == (
         "X has the views 'left', 'down', but 'left', 'up' are expected.\n"
-        "Hint: views are called by the same names in fit, for new rows, and in features if that is a mapping."
+        "Hint: use the same names of views in fit, for new rows, and in a mapping of features."
     )
     with pytest.warns(
         UserWarning, match="Most rows of X passed to MislabelDetector are rows it was fitted on"

@@ -59,10 +59,10 @@ def test_summary_says_it_in_words(blobs):
     lines = result.summary().splitlines()
     assert lines[:6] == [
         "3 of 80 labels flagged (3.8%) by the rule 'budget'.",
-        "As many as asked for; no promise about false alarms. Review a random sample of the flags for an interval "
-        "(precision_interval).",
-        "Estimated share of wrong labels: 3.7%, from 0.0% (what looks random) to 8.7% (all that is doubted). Errors, "
-        "if there are any, look like ambiguity, so that their number is uncertain.",
+        "A fixed number, without a promise about false alarms. To bound their precision, review a random sample "
+        "of the flags (precision_interval).",
+        "Estimated share of wrong labels: 3.7%, from 0.0% (random errors only) to 8.7% (all doubted labels). "
+        "Errors, if any, look like ambiguity, so their number is uncertain.",
         "Most frequent among the flags:",
         "  given 'right', suggested 'left': 2",
         "  given 'left', suggested 'right': 1",
@@ -79,10 +79,10 @@ def test_summary_without_flags(blobs):
     clean = find_mislabeled(blobs.X, blobs.true, effort="fast")
     assert clean.summary() == (
         "0 of 80 labels flagged (0.0%) by the rule 'estimated'.\n"
-        "As many as are estimated to be wrong; no promise about false alarms. Review a random sample of the flags "
-        "for an interval (precision_interval).\n"
-        "Estimated share of wrong labels: 0.6%, from 0.0% (what looks random) to 0.6% (all that is doubted). Errors, "
-        "if there are any, look like ambiguity, so that their number is uncertain."
+        "As many as are estimated to be wrong, without a promise about false alarms. To bound their precision, "
+        "review a random sample of the flags (precision_interval).\n"
+        "Estimated share of wrong labels: 0.6%, from 0.0% (random errors only) to 0.6% (all doubted labels). "
+        "Errors, if any, look like ambiguity, so their number is uncertain."
     )
 
 

@@ -1,4 +1,4 @@
-"""What each column is used for, or why it is not."""
+"""The role of each column, or the reason why it is ignored."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from neighboragg.features._columns import column_kind
 from neighboragg.features._leaks import leaking_columns
 
 USES = ("number", "category", "text", "date", "ignored", "suspicious")
-# With fewer rows than this, values that never repeat are no sign of an identifier.
+# With fewer rows than this, values that never repeat do not indicate an identifier.
 MIN_ROWS = 20
 # A few rows of an identifier may be copies.
 HARDLY_ANY_TWICE = 0.98
@@ -26,7 +26,7 @@ HASH = re.compile(
     r"[0-9a-fA-F]{16,}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[A-Za-z0-9+/_=-]{20,}"
 )
 DATE = r"\s*\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?\s*"
-USE_HINT = "name columns to use all the same (--use), or judge by embeddings (--embeddings)."
+USE_HINT = "name columns to use anyway (--use), or pass embeddings (--embeddings)."
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ColumnRole:
 
     @property
     def used(self) -> bool:
-        """Whether labels are judged by it."""
+        """Whether the column is evidence about labels."""
         return self.use not in ("ignored", "suspicious")
 
 
@@ -52,19 +52,19 @@ def column_roles(
     use: Sequence[str] = (),
     random_state: int = 0,
 ) -> tuple[ColumnRole, ...]:
-    """Decide what each column is used for."""
+    """Decide the role of each column."""
     names = list(frame.columns)
     chosen: dict[str, Any] = {"only": only or (), "ignore": ignore, "use": use}
     for option, given in chosen.items():
         if isinstance(given, str):
             raise InvalidParameterError(
-                f"{option} must be a list of names of columns. Got the text {given!r} instead.\n"
+                f"{option} must be a list of column names. Got the text {given!r} instead.\n"
                 f"Hint: a list of one is [{given!r}]."
             )
         for name in given:
             if name not in names:
                 raise InvalidParameterError(
-                    f"{option} names {name!r}, which is not a column other than the label.\n"
+                    f"{option} names {name!r}, which is not a column, or is the label column.\n"
                     f"Hint: the columns are {', '.join(map(repr, names))}."
                 )
     roles = [_role(frame[name], name) for name in names]
@@ -93,7 +93,7 @@ def prepared_frame(frame: Any, roles: Sequence[ColumnRole]) -> Any:
         if role.used:
             column = frame[role.name]
             if role.use == "date":
-                # Without a time zone, which arrays of numbers do not know.
+                # Without a time zone, because NumPy arrays do not support them.
                 column = pandas.to_datetime(
                     column, utc=True, format="ISO8601", errors="coerce"
                 ).dt.tz_localize(None)
@@ -105,7 +105,7 @@ def prepared_frame(frame: Any, roles: Sequence[ColumnRole]) -> Any:
 
 
 def describe_roles(roles: Sequence[ColumnRole]) -> str:
-    """Lines that say which columns are used and which are not, and why."""
+    """Lines that list the used and the ignored columns, with reasons."""
     lines = []
     for use, plural in (
         ("number", "numbers"),
@@ -122,16 +122,16 @@ def describe_roles(roles: Sequence[ColumnRole]) -> str:
     for role in roles:
         if role.use == "suspicious":
             lines.append(
-                f"  SUSPICIOUS  {role.name} {role.reason}; left out, as it would vouch for wrong labels too"
+                f"  SUSPICIOUS  {role.name} {role.reason}; left out because it would confirm wrong labels"
             )
-            lines.append(f"              (to use it all the same: --use {role.name})")
+            lines.append(f"              (to use it anyway: --use {role.name})")
     return "\n".join(lines)
 
 
 def check_usable(roles: Sequence[ColumnRole], *, hint: str = USE_HINT) -> None:
-    """Raise if no column is used, and say why not."""
+    """Raise if no column is used, with the reason for each."""
     if not any(role.used for role in roles):
-        why = "\n".join(f"  {role.name}: {role.reason}" for role in roles) or "  there is no other column"
+        why = "\n".join(f"  {role.name}: {role.reason}" for role in roles) or "  the label is the only column"
         raise InvalidInputError(f"There is no usable column other than the label:\n{why}\nHint: {hint}")
 
 
@@ -140,7 +140,7 @@ def _listed(names: Sequence[str], most: int = 12) -> str:
 
 
 def _plain_use(column: Any) -> str | None:
-    """What a column can be used as if it is wanted, whatever it looks like."""
+    """The role of a column that the user wants to use, whatever it looks like."""
     known = column.dropna()
     if not len(known) or not _is_hashable(known):
         return None
@@ -152,7 +152,7 @@ def _plain_use(column: Any) -> str | None:
 
 
 def _role(column: Any, name: str) -> ColumnRole:
-    """What a column is by itself, whatever the others are."""
+    """The role of a column by itself, independent of other columns."""
     known = column.dropna()
     if not len(known):
         return ColumnRole(name, "ignored", "empty")
@@ -193,7 +193,7 @@ def _text_role(known: Any, name: str, distinct: int) -> ColumnRole:
 
 
 def _numeric_identifier(values: Array, name: str) -> str:
-    """Why numbers that hardly ever repeat are an identifier; empty if they are not."""
+    """The reason why numbers that hardly ever repeat are an identifier; empty if they are not."""
     steps = np.diff(values)
     if (steps == steps[0]).all():
         return "counted up"

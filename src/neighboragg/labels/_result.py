@@ -19,7 +19,7 @@ from neighboragg.promises import conformal_p_values
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# A row is isolated if hardly any other is so far from its nearest neighbor, and it is far.
+# A row is isolated if its nearest neighbor is far, and farther than that of nearly all other rows.
 ISOLATED_QUANTILE, ISOLATED_FACTOR = 0.99, 2.0
 
 
@@ -35,13 +35,13 @@ def reasons_for(
     distances: Mapping[str, FloatArray],
     lone: BoolArray | None = None,
 ) -> list[tuple[str, ...]]:
-    """Say for each flagged row what speaks against its label."""
+    """Reasons against the label of each flagged row."""
     names = [repr(label) for label in classes.tolist()]
     if lone is None:
         lone = (np.bincount(codes, minlength=len(classes)) == 1)[codes]
     several = len({view_of(name) for name in votes}) > 1
     within = {name: _within(name, several) for name in votes}
-    # A learned metric makes near and far what helps to tell classes apart; it says nothing about odd rows.
+    # Distances in a learned metric separate classes; they do not reveal odd rows.
     isolated = {view: isolated_rows(nearest) for view, nearest in distances.items() if view == view_of(view)}
     favorites = {name: proba.argmax(axis=1) for name, proba in predictions.items()}
 
@@ -52,7 +52,7 @@ def reasons_for(
             found.append(f"only row of class {names[given]}")
         disagree = {name: counts[i] for name, counts in votes.items() if counts[i, other] > counts[i, given]}
         for name, counts in disagree.items():
-            # In a learned metric the same is no further reason.
+            # Repeating it for the learned metric would not be another reason.
             if name == view_of(name) or view_of(name) not in disagree:
                 share = f"{counts[other]:.0f} of {counts.sum():.0f}"
                 found.append(f"neighbors{within[name]} disagree ({share} are {names[other]})")
@@ -68,14 +68,14 @@ def reasons_for(
 
 
 def _within(name: str, several: bool) -> str:
-    """Where neighbors were looked for; views are named only where there are several."""
+    """The space that neighbors were searched in; views are named only if there are several."""
     if several:
         return f" in {name!r}"
     return "" if name == view_of(name) else f" in a {LEARNED}"
 
 
 def isolated_rows(distances: FloatArray) -> BoolArray:
-    """Rows much farther from their nearest neighbor than nearly all others are."""
+    """Rows much farther from their nearest neighbor than nearly all others."""
     finite = distances[np.isfinite(distances)]
     if not len(finite):
         return np.ones(len(distances), dtype=bool)
@@ -85,13 +85,13 @@ def isolated_rows(distances: FloatArray) -> BoolArray:
 
 KIND = "MislabelResult"
 N_SHOWN = 5
-# From here on errors are said to look like one sort only.
+# Beyond these limits, the text names one kind of error only.
 MOSTLY = 0.75
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MislabelResult(Savable):
-    """Labels judged one by one; made by :func:`find_mislabeled` and :class:`MislabelDetector`.
+    """Scores, flags and reasons for every label; made by :func:`find_mislabeled` and :class:`MislabelDetector`.
 
     Parameters
     ----------
@@ -103,41 +103,41 @@ class MislabelResult(Savable):
     p_wrong : ndarray of shape (n,)
         Estimated probability that the label is wrong.
     p_values : ndarray of shape (n,)
-        Small is suspicious. If rows with verified labels were given, the conformal p-value against those:
-        (1 + number of verified scores at or below) / (m + 1). Otherwise the same against all other rows, that
-        is the rank of the score divided by n, which is conservative for a right label as wrong ones are among
-        those others. A verified row is compared with the rest of the verified rows.
+        Small is suspicious. With verified rows, the conformal p-value against them: (1 + number of verified scores at
+        or below) / (m + 1). Otherwise the same against all other rows, the rank of the score divided by n. This is
+        conservative for a right label because some of the others are wrong. A verified row is compared with the rest of
+        the verified rows.
     given, suggested : ndarray of shape (n,)
-        The label as given, and the most trusted other one.
+        The given label, and the most trusted other label.
     label_trust, suggested_trust : ndarray of shape (n,)
         Trust in each of them.
     trust : ndarray of shape (n, n_classes)
         Trust in every class, columns as `classes`; rows sum to one.
     classes : ndarray of shape (n_classes,)
     reasons : tuple of tuple of str
-        What speaks against each flagged label; empty for the others.
+        Reasons against each flagged label; empty for the others.
     threshold : float
-        A row is flagged if its score is below.
+        A row is flagged if its score is below this.
     rule : str
         How the threshold was chosen.
     noise_rate : float
         Estimated share of wrong labels, the mean of `p_wrong`.
     noise_rate_range : tuple of float
-        The share if only the errors that look random are errors, and if labels are wrong as often as trust doubts them
+        The share if only errors that look random count, and the share if labels are wrong as often as trust doubts them
         (the mean of 1 − `label_trust`; where errors look random, the share of labels that are not the most trusted).
         Limits for chance are included.
     randomness : float
-        From 1, the errors look random, to 0, they look like ambiguity, or there are none.
+        1 if errors look random, 0 if they look like ambiguity (or none were found), or a value in between.
     given_neighbors, suggested_neighbors : ndarray of shape (n, k)
-        Row numbers of the nearest rows with the given and with the suggested label; -1 where there are fewer.
+        Row numbers of the nearest rows with the given and with the suggested label; padded with -1.
     given_distances, suggested_distances : ndarray of shape (n, k)
-        Their distances; inf where there are fewer.
+        Their distances; padded with inf.
     promise : str
         What the rule promises about false alarms.
     notes : tuple of str
-        What else to know about these rows.
+        Notes about these rows.
     index : pandas.Index or None
-        Names of the rows, if they came as a pandas data frame; otherwise they are numbered from 0.
+        Index of the rows if they were a pandas data frame; otherwise they are numbered from 0.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class MislabelResult(Savable):
         return np.argsort(self.scores, kind="stable")
 
     def summary(self, rows: ArrayLike | None = None) -> str:
-        """What was found, in a few lines of text.
+        """Summarize the result in a few lines of text.
 
         Parameters
         ----------
@@ -232,12 +232,12 @@ class MislabelResult(Savable):
         if self.randomness > MOSTLY:
             case = "The errors look random."
         elif self.randomness < 1 - MOSTLY:
-            case = "Errors, if there are any, look like ambiguity, so that their number is uncertain."
+            case = "Errors, if any, look like ambiguity, so their number is uncertain."
         else:
             case = "Some errors look random, others like ambiguity."
         return (
-            f"Estimated share of wrong labels: {self.noise_rate:.1%}, from {low:.1%} (what looks random) to {high:.1%} "
-            f"(all that is doubted). {case}"
+            f"Estimated share of wrong labels: {self.noise_rate:.1%}, from {low:.1%} (random errors only) to "
+            f"{high:.1%} (all doubted labels). {case}"
         )
 
     def to_frame(self) -> Any:
@@ -247,7 +247,7 @@ class MislabelResult(Savable):
         -------
         frame : pandas.DataFrame
             Columns given, suggested, flagged, p_wrong, trust (in the given label), suggested_trust, reasons (joined
-            by semicolons). Its index is that of the data frame that was judged.
+            by semicolons), with the index of the data frame that was searched.
         """
         pandas = import_extra("pandas", extra="cli", purpose="MislabelResult.to_frame")
         return pandas.DataFrame(
@@ -289,7 +289,7 @@ class MislabelResult(Savable):
         ax : matplotlib Axes, default=None
             Axes to plot on. None makes a new figure.
         max_classes : int, default=30
-            Most classes to show.
+            Largest number of classes to show.
         **kwargs : dict
             Further arguments of :meth:`LabelMatrixDisplay.plot`.
 
@@ -303,7 +303,7 @@ class MislabelResult(Savable):
         return flagged.plot(ax, **kwargs)
 
     def _saved_state(self) -> dict[str, Any]:
-        # Lines without a reason are many, and need not be written.
+        # Most lines have no reasons; joining those would be slow.
         index = None if self.index is None else np.asarray(self.index)
         if index is not None and index.dtype.kind not in "iu":
             index = np.array([str(name) for name in index])
@@ -409,7 +409,7 @@ def _reasons(
 
 @dataclass(frozen=True)
 class Evidence:
-    """What speaks for and against labels: reasons, and the nearest rows with the given and the suggested label."""
+    """Evidence about labels: reasons, and the nearest rows with the given and the suggested label."""
 
     reasons: list[tuple[str, ...]]
     given_neighbors: IntArray
@@ -421,7 +421,7 @@ class Evidence:
 def evidence_of_new_rows(
     fitted: LabelTrust, classes: Array, X: FloatArray, codes: IntArray, proba: FloatArray | None, terms: Any
 ) -> Evidence:
-    """Evidence about labels of rows that were not fitted on."""
+    """Evidence about the labels of new rows."""
     trust, _ = fitted.trust_of(X, proba, terms)
     other, row, kept = best_other_class(trust, codes), np.arange(len(codes)), slice(N_KEPT_NEIGHBORS)
     found = fitted.passes[0].neighbors.of_new_rows(X)
@@ -437,7 +437,7 @@ def evidence_of_new_rows(
         trust=trust,
         votes={view: near.nearest(near.ids.shape[2]).sum(axis=2) for view, near in found.items()},
         predictions=predictions,
-        distances={},  # whether a row is isolated is known among the fitted rows alone
+        distances={},  # isolated rows are known only among the fitted rows
         lone=np.zeros(len(codes), dtype=bool),
     )
     near = next(iter(found.values()))

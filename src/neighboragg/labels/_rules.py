@@ -15,7 +15,7 @@ from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.labels._noise import NoiseEstimate
 from neighboragg.promises import benjamini_hochberg, cmd_threshold, conformal_p_values
 
-REVIEW = "Review a random sample of the flags for an interval (precision_interval)."
+REVIEW = "To bound their precision, review a random sample of the flags (precision_interval)."
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class LabelScores:
 
 @dataclass(frozen=True)
 class Flags:
-    """Which labels are flagged, the score below which further ones are, and what that promises."""
+    """The flagged labels, the score below which further labels are flagged, and the promise."""
 
     mask: BoolArray
     threshold: float
@@ -41,9 +41,9 @@ class Flags:
 class FlagRule(Stored, ABC):
     """Which labels to flag, from their scores."""
 
-    #: What results call the rule.
+    #: The name of the rule in results.
     name: ClassVar[str]
-    #: Whether it flags nothing where rows do not predict labels; a number asked for, or verified rows, need not that.
+    #: Whether to flag nothing if rows do not predict labels; not needed with a fixed number or verified rows.
     needs_evidence: ClassVar[bool] = True
 
     @abstractmethod
@@ -51,22 +51,22 @@ class FlagRule(Stored, ABC):
         """Choose the labels to flag, none of them verified."""
 
     def check(self, verified: BoolArray) -> None:
-        """Raise, before any work is done, if the rule cannot be kept with these rows."""
+        """Raise early if the rule cannot hold for these rows."""
 
     def flag_new(self, scores: FloatArray, threshold: float, verified_scores: FloatArray) -> BoolArray:
-        """Flag further labels by the threshold of the first, and the scores of the verified among those."""
+        """Flag further labels by the threshold and the verified scores of the first rows."""
         return scores < threshold
 
     def flag_all(self, scores: FloatArray, verified: BoolArray, fitted: Flags, noise_rate: float) -> Flags:
-        """Flag all labels of a source, of which a sample was fitted on; by the threshold of the sample."""
+        """Flag all labels of a source by the threshold of the fitted sample."""
         return Flags(~verified & (scores < fitted.threshold), fitted.threshold, fitted.promise)
 
 
 @dataclass(frozen=True)
 class Nothing(FlagRule):
-    """Flag no label, now or later, and say why; stands in for a rule that has nothing to go by."""
+    """Never flag a label, and explain why; replaces a rule that lacks evidence."""
 
-    name: str  # type: ignore[misc]  # that of the rule it stands in for
+    name: str  # type: ignore[misc]  # the name of the rule that it replaces
     reason: str
 
     def flag(self, labels: LabelScores) -> Flags:
@@ -80,18 +80,18 @@ class Nothing(FlagRule):
 
 @dataclass(frozen=True)
 class Sampled(FlagRule):
-    """Flag every label of a sample, to have reasons for all, with the threshold that a rule takes from it."""
+    """Flag every label of a sample, to get reasons for all, with the threshold of another rule."""
 
     rule: FlagRule
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """That of the rule."""
+        """The value of the rule."""
         return self.rule.name
 
     @property
     def needs_evidence(self) -> bool:  # type: ignore[override]
-        """As the rule."""
+        """Check the rule."""
         return self.rule.needs_evidence
 
     def flag(self, labels: LabelScores) -> Flags:
@@ -102,7 +102,7 @@ class Sampled(FlagRule):
 
 @dataclass(frozen=True)
 class Budget(FlagRule):
-    """Flag exactly the `n` most suspicious labels; of equal scores, those that come first.
+    """Flag exactly the `n` most suspicious labels; ties are broken by the order of rows.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Budget(FlagRule):
 
     Notes
     -----
-    Nothing is promised about false alarms. ``flag=100`` is short for ``flag=Budget(100)``.
+    No promise is made about false alarms. ``flag=100`` is short for ``flag=Budget(100)``.
 
     Examples
     --------
@@ -131,10 +131,10 @@ class Budget(FlagRule):
         check_integer(self.n, "n", "Budget", minimum=1)
 
     def check(self, verified: BoolArray) -> None:
-        """Raise if there are fewer labels than are to be flagged."""
+        """Raise if `n` exceeds the number of labels."""
         if self.n > (most := int((~verified).sum())):
             raise InvalidParameterError(
-                f"Budget({self.n}) asks for more flags than there are labels to flag, {most}.\n"
+                f"Budget({self.n}) exceeds the number of labels that can be flagged, {most}.\n"
                 f"Hint: Budget({most}) flags them all."
             )
 
@@ -151,18 +151,18 @@ class Budget(FlagRule):
         mask = np.zeros(len(scores), dtype=bool)
         mask[order[: self.n]] = True
         threshold = float(scores[order[self.n]]) if self.n < len(order) else np.inf
-        return Flags(mask, threshold, f"As many as asked for; no promise about false alarms. {REVIEW}")
+        return Flags(mask, threshold, f"A fixed number, without a promise about false alarms. {REVIEW}")
 
 
 @dataclass(frozen=True)
 class Estimated(FlagRule):
-    """Flag as many of the most suspicious labels as are estimated to be wrong; the default.
+    """Flag as many labels as are estimated to be wrong, the most suspicious first; the default.
 
     Notes
     -----
-    Where errors look random, the number is that for which the expected F1 of the flags is largest; where they look
-    like ambiguity, that of rows whose trust is confident of another class (:func:`confident_count`); and in between a
-    mean of the two. Labels that tie at the threshold are not flagged. Nothing is promised about false alarms.
+    If errors look random, the number maximizes the expected F1 of the flags. If they look like ambiguity, it is the
+    number of rows whose trust is confident of another class (:func:`confident_count`). In between, it is a mean of the
+    two. Labels that tie at the threshold are not flagged. No promise is made about false alarms.
     ``flag="estimated"`` is short for ``flag=Estimated()``.
 
     Examples
@@ -183,17 +183,17 @@ class Estimated(FlagRule):
         count = labels.noise.n_to_flag(tested)
         ordered = np.sort(labels.scores[tested])
         threshold = float(ordered[count]) if count < len(ordered) else np.inf
-        promise = f"As many as are estimated to be wrong; no promise about false alarms. {REVIEW}"
+        promise = f"As many as are estimated to be wrong, without a promise about false alarms. {REVIEW}"
         return Flags(tested & (labels.scores < threshold), threshold, promise)
 
 
-# Estimates above this are no estimates; the threshold is not defined at 1.
+# Estimates are capped here; the threshold is not defined at 1.
 MAX_NOISE = 0.99
 
 
 @dataclass(frozen=True)
 class FalseAlarms(FlagRule):
-    """Flag at most a share `level` of the right labels, whatever the data: conformal mislabel detection.
+    """Flag at most a share `level` of the right labels, for any data: conformal mislabel detection.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class FalseAlarms(FlagRule):
     Notes
     -----
     The rule flags about this share of the labels on any data: `level` is a false-alarm rate, not a precision.
-    What it assumes is said in :func:`cmd_threshold`. ``flag=0.05`` is short for ``flag=FalseAlarms(0.05)``.
+    :func:`cmd_threshold` lists the assumptions. ``flag=0.05`` is short for ``flag=FalseAlarms(0.05)``.
 
     References
     ----------
@@ -261,9 +261,9 @@ class FDR(FlagRule):
 
     Notes
     -----
-    Needs `verified` rows, a random sample of the right labels. They take part in the fit like any other, which
-    makes their scores exchangeable with those of other right labels; conformal p-values against them and the
-    step-up rule of Benjamini and Hochberg do the rest (:func:`conformal_p_values`, :func:`benjamini_hochberg`).
+    Needs `verified` rows, a random sample of the right labels. They take part in the fit like any other row, so their
+    scores are exchangeable with those of other right labels. The flags follow from conformal p-values against them and
+    the step-up rule of Benjamini and Hochberg (:func:`conformal_p_values`, :func:`benjamini_hochberg`).
 
     Examples
     --------
@@ -288,7 +288,7 @@ class FDR(FlagRule):
         check_real(self.level, "level", "FDR", low=0, high=1)
 
     def check(self, verified: BoolArray) -> None:
-        """Raise if there are no verified rows."""
+        """Raise without verified rows."""
         if not verified.any():
             raise InvalidInputError(
                 "The rule FDR needs rows whose labels have been verified.\n"
@@ -312,7 +312,8 @@ class FDR(FlagRule):
         least = math.ceil(len(tested) / (self.level * (m + 1)))
         promise = (
             f"On average at most {self.level:.3g} of the flags are false alarms, if the {m:,} verified rows are a "
-            f"random sample of the right labels. So few verified rows can only find {least:,} or more at once."
+            f"random sample of the right labels. With this few verified rows, fewer than {least:,} wrong labels cannot "
+            "be detected."
         )
         if not found.any():
             return Flags(mask, -np.inf, promise)
@@ -326,7 +327,7 @@ class FDR(FlagRule):
 
 
 def as_rule(flag: Any, owner: str) -> FlagRule:
-    """The rule that a `flag` parameter stands for."""
+    """Convert a `flag` parameter to a rule."""
     if isinstance(flag, FlagRule):
         return flag
     if isinstance(flag, str) and flag == "estimated":

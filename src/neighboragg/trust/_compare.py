@@ -56,14 +56,14 @@ BASES: dict[str, Callable[[int], Any]] = {
 
 @dataclass(frozen=True)
 class Entrant:
-    """A trust method and the vectors it sees: "scaled" features as in the paper, or "quantiles" ones."""
+    """A trust method and its input vectors: "scaled" features as in the paper, or "quantiles" of training values."""
 
     make: Callable[[], TrustMethod]
     vectors: str = "scaled"
 
 
 OURS = "neighboragg"
-#: What is compared, by name: the paper's baselines with their authors' settings, its network, and ours.
+#: The methods compared: the paper's baselines with their authors' settings, its network, and ours.
 METHODS: dict[str, Entrant] = {
     "max-softmax": Entrant(MaxConfidence),
     "temperature scaling": Entrant(TemperatureScaling),
@@ -78,7 +78,7 @@ N_RESAMPLES = 2000
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """What each trust method achieves, for several classifiers and random splits; made by :func:`compare`.
+    """Metrics of trust methods for several classifiers and random splits; made by :func:`compare`.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _mean(values: FloatArray) -> str:
 
 
 def _gain(differences: FloatArray) -> str:
-    """Mean with a bootstrap interval, for which a single split is too few."""
+    """Mean with a bootstrap interval; without one for a single split."""
     found = differences[~np.isnan(differences)]
     if len(found) < 2:
         return _mean(found) if len(found) else "undefined"
@@ -155,8 +155,8 @@ def table_matrix(source: Any, label: str) -> tuple[FloatArray, Array]:
     labels, frame = texts[labeled], table.take(labeled, features)
     if 5 * (n_classes := len(np.unique(labels))) > len(labels):
         raise InvalidInputError(
-            f"The label column {label!r} has {n_classes} different values in {len(labels)} rows; that leaves too few "
-            "rows of each to compare methods.\nHint: choose another column, or join rare classes."
+            f"The label column {label!r} has {n_classes} different values in {len(labels)} rows; each has too "
+            "few rows to compare methods.\nHint: choose another column, or join rare classes."
         )
     roles = tuple(_without_text(role) for role in column_roles(frame, labels))
     check_usable(roles, hint="add columns of numbers or categories.")
@@ -213,7 +213,7 @@ def make_cell(X: FloatArray, labels: Array, base: str | Callable[[int], Any], se
     """Split 40/10/50, scale with training statistics, train the base classifier."""
     train, val, test = split_rows(len(labels), seed)
     classes = np.unique(labels[train])
-    # A class the classifier has never seen cannot be predicted, nor encoded: such rows are left out.
+    # Rows of a class missing from training are left out: it cannot be predicted.
     val, test = (part[np.isin(labels[part], classes)] for part in (val, test))
     codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     scaled = StandardScaler().fit(X[train]).transform(X)
@@ -270,7 +270,7 @@ def compare(
     splits : int, default=3
         Random splits into 40% training, 10% validation and 50% test rows.
     n_jobs : int, default=None
-        Processes, each of which computes whole splits; None means none but this one, -1 as many as there are cores.
+        Number of processes; each computes whole splits. None means 1, -1 uses every core.
     random_state : int, default=0
         Seed of the first split.
     progress : callable, default=None
@@ -330,7 +330,7 @@ def _ignore(stage: str, done: int, total: int) -> None:
 def _cells(
     X: FloatArray, labels: Array, estimators: Sequence[str], seeds: range, n_processes: int
 ) -> Iterator[list[dict[str, Any]]]:
-    """Rows of each cell; classifiers of one split are compared in one process, as they share second opinions."""
+    """Rows of each cell; classifiers of one split share a process and their second opinions."""
     if n_processes == 1:
         for seed in seeds:
             yield from _split_cells(X, labels, estimators, seed)
@@ -361,7 +361,7 @@ def _split_cells(
 
 
 def _split_rows(*split: Any) -> list[list[dict[str, Any]]]:
-    """The same as a list, as a generator cannot be sent between processes."""
+    """The same as a list, because a generator cannot be sent between processes."""
     return list(_split_cells(*split))
 
 

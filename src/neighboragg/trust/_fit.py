@@ -38,7 +38,7 @@ from neighboragg.trust._seen import row_hashes
 
 @dataclass(frozen=True)
 class RowsFile:
-    """A matrix in a .npy file; every part of the input has its place in it."""
+    """A matrix in a .npy file, written part by part."""
 
     path: str
     n_rows: int
@@ -46,7 +46,7 @@ class RowsFile:
     dtype: str
 
     def create(self) -> None:
-        """Make the file, with nothing in it yet."""
+        """Create the empty file."""
         shape = (self.n_rows, self.n_features)
         np.lib.format.open_memmap(self.path, mode="w+", dtype=self.dtype, shape=shape)
 
@@ -65,7 +65,7 @@ class RowsFile:
 
 @dataclass(frozen=True)
 class VectorizePart:
-    """Make vectors of the training rows of a part, and write them to their place in the file of all."""
+    """Vectorize the training rows of a part, and write them to the file of all vectors."""
 
     model: TrustedClassifier
     columns: tuple[str, ...]
@@ -107,19 +107,19 @@ def fit(
         Parquet files with the training rows: a file, a folder, a pattern such as ``"data/*.parquet"``, or an address
         such as ``s3://…``.
     output : path-like
-        File for the model. Next to it there must be space for the vectors of all rows until the model is written; on a
-        cluster all workers must share that storage.
+        File for the model. During the run, its folder also stores the vectors of all rows; on a cluster, all workers
+        must share that storage.
     label : str
         Column of labels.
     validation : path-like, str or list of these, default=None
         Parquet files with rows that the classifier was not trained on. They are read into memory. None takes
         out-of-fold probabilities, for which `cv` of the model must be set.
     columns : sequence of str, default=None
-        Columns to learn from; None takes all but the label.
+        Columns to learn from; None uses all but the label.
     client : dask.distributed.Client, default=None
         Cluster on which rows become vectors. None works in this process.
     n_jobs : int, default=None
-        Without a client: threads, each with a part of its own.
+        Number of threads without a client; each works on one part.
     trusted : sequence of str, default=()
         As in :func:`neighboragg.load`.
     overwrite : bool, default=False
@@ -134,13 +134,13 @@ def fit(
 
     Notes
     -----
-    The sample is that of ``NeighborAgg(search=Streamed())``: 50,000 training rows drawn at random, and some more
-    of rare classes. A classifier that is not frozen, the vectorization, the learned metric and the second
+    The sample is the same as with ``NeighborAgg(search=Streamed())``: 50,000 training rows drawn at random, and some
+    more of rare classes. A classifier that is not frozen, the vectorization, the learned metric and the second
     opinions are fitted on the sample, in this process. All training rows become vectors, part by part, and are
     reference rows. This process then streams them once for each metric to find the neighbors of at most 5,000
     validation rows, and fits the pool on them.
 
-    With no more rows than are sampled, the model is that of :meth:`TrustedClassifier.fit`, up to rounding.
+    If all rows fit in the sample, the model equals that of :meth:`TrustedClassifier.fit`, up to rounding.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def fit(
 
 
 def _checked_model(model: Any, *, validated: bool) -> tuple[TrustedClassifier, NeighborAgg]:
-    """A copy of a model and its method, which reads reference rows in blocks; raises if the model cannot do that."""
+    """A copy of the model and its method that reads reference rows in blocks; raises if it cannot."""
     if not isinstance(model, TrustedClassifier):
         raise InvalidParameterError(
             f"The 'model' parameter of fit must be a TrustedClassifier. Got a {type(model).__name__}.\n"
@@ -191,8 +191,8 @@ def _checked_model(model: Any, *, validated: bool) -> tuple[TrustedClassifier, N
     method = NeighborAgg() if model.method is None else model.method
     if not isinstance(method, NeighborAgg):
         raise InvalidParameterError(
-            f"The 'method' parameter of {owner} must be a NeighborAgg for rows that are not in "
-            f"memory, as no other method reads them in blocks. Got {method!r} instead."
+            f"The 'method' parameter of {owner} must be a NeighborAgg for rows outside memory, "
+            f"because only NeighborAgg reads them in blocks. Got {method!r} instead."
         )
     search = check_search(method.search, type(method).__name__)
     if isinstance(search, Approximate):
@@ -217,7 +217,7 @@ def _checked_model(model: Any, *, validated: bool) -> tuple[TrustedClassifier, N
 
 @contextmanager
 def _folder_next_to(path: Path) -> Iterator[Path]:
-    """A folder next to the output for the time of the run; an output that cannot be written is noticed here."""
+    """A temporary folder next to the output; raises if the output cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         folder = TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent)
@@ -231,7 +231,7 @@ def _folder_next_to(path: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class _Run:
-    """Training rows in parts, and where the work on them is done."""
+    """Training rows in parts, and the executor that works on them."""
 
     parts: Sequence[Part]
     columns: tuple[str, ...]
