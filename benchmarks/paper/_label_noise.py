@@ -134,14 +134,11 @@ def _ours(cell: NoisyCell) -> Iterator[dict[str, Any]]:
     start = time.process_time()
     ours = find_mislabeled(X, y, proba=proba, features="passthrough", random_state=cell.seed)
     seconds = time.process_time() - start
-    low, high = ours.noise_rate_range
     yield {
         **_ranking("ours", ours.scores, wrong),
         **_flags(ours.mask, wrong),
         "cpu_seconds": round(seconds, 2),
         "estimated_rate": ours.noise_rate,
-        "estimated_low": low,
-        "estimated_high": high,
         "randomness": ours.randomness,
         "ece": _calibration_error(ours.p_wrong, wrong),
     }

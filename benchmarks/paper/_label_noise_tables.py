@@ -168,34 +168,26 @@ def _gains(rows: Sequence[Mapping[str, Any]]) -> Grid:
 
 def _noise_rates(rows: Sequence[Mapping[str, Any]]) -> Grid:
     """Estimated shares of wrong labels against the true ones, over all kinds of noise."""
-    ours = [row for row in rows if row["method"] == OURS and "estimated_low" in row]
+    ours = [row for row in rows if row["method"] == OURS and "estimated_rate" in row]
     lines = []
     for rate in sorted({row["rate"] for row in ours}):
         some = [row for row in ours if row["rate"] == rate]
-        mean = {
-            key: float(np.mean([row[key] for row in some]))
-            for key in ("estimated_rate", "estimated_low", "estimated_high", "ece")
-        }
+        mean = {key: float(np.mean([row[key] for row in some])) for key in ("estimated_rate", "ece")}
         off = np.mean([abs(row["estimated_rate"] - rate) for row in some])
-        inside = sum(row["estimated_low"] <= rate <= row["estimated_high"] for row in some)
         lines.append(
             [
                 f"{100 * rate:.0f}%",
                 f"{100 * mean['estimated_rate']:.1f}%",
                 f"{100 * off:.1f}",
-                f"{100 * mean['estimated_low']:.1f}–{100 * mean['estimated_high']:.1f}%",
-                f"{inside} of {len(some)}",
                 f"{100 * mean['ece']:.1f}",
             ]
         )
     return Grid(
-        "Share of wrong labels: estimate, range, and calibration of P(wrong)",
+        "Share of wrong labels: estimate, and calibration of P(wrong)",
         [
             "true",
             "mean estimate",
             "off by, points",
-            "mean range",
-            "range holds it",
             "ECE of P(wrong), points",
         ],
         lines,

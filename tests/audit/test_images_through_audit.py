@@ -107,7 +107,7 @@ def test_a_folder_that_changed(digits, tmp_path):
     Image.new("L", (8, 8)).save(folder / "!first.png")
     output = run("correct", flagged, "-o", fixed)
     assert output.startswith(
-        f"{root} has changed since the audit; decided rows were found by their contents.\n"
+        f"{root} has changed since the audit; decided rows were matched by their contents.\n"
     )
     after = pd.read_csv(fixed)
     moved = after[after["label"] != after["folder"]]
@@ -382,7 +382,7 @@ def test_texts_by_an_encoder_of_ones_own(tmp_path, encoder_here):
         "The encoder letters_and_pixels:flat must return an array of numbers of shape (64, d)"
     )
     said = message_of(run, "audit", "t.csv", "--label", "y", "--text", "word", "--encoder", "no_such:flat")
-    assert said.startswith("There is no module 'no_such' for the encoder 'no_such:flat'.")
+    assert said.startswith("The module 'no_such' of the encoder 'no_such:flat' was not found.")
 
 
 def test_a_table_needs_its_label_column():
@@ -401,15 +401,15 @@ def test_a_table_needs_its_label_column():
         ),
         (
             ["--text", "a", "--image", "b", "--encoder", "m:f"],
-            "Labels are judged by one thing. Got --text and --image and --encoder.\nHint: pass one.",
+            ("--text and --image and --encoder cannot be combined.\nHint: pass one of them."),
         ),
         (
             ["--encoder", "m:f", "--embeddings", "e.npy"],
-            "Labels are judged by one thing. Got --embeddings and --encoder.\nHint: pass one.",
+            ("--embeddings and --encoder cannot be combined.\nHint: pass one of them."),
         ),
         (
             ["--image", "b", "--ignore", "a"],
-            "With --image, there are no columns to choose from.\nHint: leave out --columns, --use and --ignore.",
+            ("With --image, columns cannot be chosen.\nHint: leave out --columns, --use and --ignore."),
         ),
     ],
 )

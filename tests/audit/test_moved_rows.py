@@ -210,6 +210,6 @@ def test_the_command_says_that_the_table_has_changed(frame, tmp_path):
         write(frame[::-1], table)
     assert told == [
         f"1 labels changed: {tmp_path / 'same.csv'}\n",
-        f"{table} has changed since the audit; decided rows were found by their contents.\n"
+        f"{table} has changed since the audit; decided rows were matched by their contents.\n"
         f"1 labels changed: {tmp_path / 'moved.csv'}\n",
     ]

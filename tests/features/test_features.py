@@ -18,7 +18,7 @@ from neighboragg.features._quantiles import QuantileScores
 from sizes import examples
 
 
-class TestTamedScores:
+class TestQuantileScores:
     @examples(50)
     @given(arrays(np.float64, (30, 2), elements=st.floats(-1e6, 1e6)))
     def test_monotone_and_bounded(self, X):

@@ -26,12 +26,14 @@ def test_an_overfitted_forest_is_noticed(digits, settings):
         find_mislabeled(digits.X, digits.y, proba=forest.predict_proba(digits.X), **settings)
     (warning,) = [str(warning.message) for warning in caught]
     agreeing = int((forest.predict(digits.X) == digits.y).sum())
-    own = warning.split("agrees in ")[1].split(".")[0]
-    assert 400 < int(own) < 460
+    kept, contradicted = (
+        int(word) for word in warning.split(" labels that all")[0].split() if word.isdigit()
+    )
+    assert 20 < 0.9 * contradicted < kept <= contradicted < 100
     assert warning == (
-        f"proba passed to MislabelDetector agrees with y in {agreeing} of 500 rows, while the best opinion of "
-        f"models and neighbors that have not seen the label agrees in {own}. It looks like predictions for rows "
-        "that the classifier was trained on, which repeat wrong labels.\n"
+        f"proba passed to MislabelDetector agrees with {kept} of the {contradicted} labels that all models and "
+        f"neighbors that have not seen them contradict (and with {agreeing} of all 500). It looks like predictions for "
+        "rows that the classifier was trained on, which repeat wrong labels.\n"
         "Hint: proba=cross_val_predict(classifier, X, y, cv=5, method='predict_proba')."
     )
 
@@ -52,6 +54,17 @@ def test_out_of_fold_probabilities_are_not_suspected(load, rate, model):
     X, y = scale(X[:500]), add_label_noise(y[:500], rate=rate, random_state=0).y
     proba = cross_val_predict(model, X, y, cv=5, method="predict_proba")
     find_mislabeled(X, y, proba=proba, **FAST)
+
+
+def test_a_memory_of_most_labels_is_noticed_below_perfect_agreement():
+    """It repeats nearly all wrong labels, and 97% of all: too good for rows it has not seen."""
+    X, y = load_breast_cancer(return_X_y=True)
+    noisy = add_label_noise(y, rate=0.1, random_state=0)
+    forgotten = np.arange(len(y)) % 40 == 0
+    proba = np.where((noisy.y ^ forgotten)[:, None] == [0, 1], 0.9, 0.1)
+    assert 0.95 < (proba.argmax(axis=1) == noisy.y).mean() < 0.995
+    with pytest.warns(TrustWarning, match="all models and neighbors that have not seen them contradict"):
+        find_mislabeled(scale(X), noisy.y, proba=proba, **FAST)
 
 
 def test_a_classifier_much_better_than_neighbors_is_not_suspected():

@@ -49,7 +49,6 @@ def test_scores_are_log_odds_that_labels_are_right(detector):
     result = detector.result_
     np.testing.assert_allclose(result.scores, np.log1p(-result.p_wrong) - np.log(result.p_wrong), atol=1e-3)
     assert result.noise_rate == pytest.approx(result.p_wrong.mean())
-    assert result.noise_rate_range[0] <= result.noise_rate <= result.noise_rate_range[1]
 
 
 def test_trust_makes_suggestions_and_other_scores(digits):

@@ -292,6 +292,6 @@ def test_learned_metrics_of_views_for_new_rows_groups_and_files(tmp_path):
         neighboragg.load(tmp_path / "d.nagg").score_reliability(new, y[300:400]), right
     )
     assert message_of(find_mislabeled, {"learned metric": X}, y, **FAST) == (
-        "A view cannot be called 'learned metric', as the learned metric of another could be.\n"
+        "A view cannot be called 'learned metric', because the learned metric of another could have this name.\n"
         "Hint: give it another name."
     )

@@ -61,8 +61,10 @@ def test_summary_says_it_in_words(blobs):
         "3 of 80 labels flagged (3.8%) by the rule 'budget'.",
         "A fixed number, without a promise about false alarms. To bound their precision, review a random sample "
         "of the flags (precision_interval).",
-        "Estimated share of wrong labels: 3.7%, from 0.0% (random errors only) to 8.7% (all doubted labels). "
-        "Errors, if any, look like ambiguity, so their number is uncertain.",
+        "Estimated share of wrong labels: 3.7%. Errors, if any, look like ambiguity, so it may also be "
+        "too high. It is too low where errors look right to a "
+        "model, as in labels that a model made. A reviewed random sample gives an exact interval "
+        "(errors_left_interval).",
         "Most frequent among the flags:",
         "  given 'right', suggested 'left': 2",
         "  given 'left', suggested 'right': 1",
@@ -79,10 +81,11 @@ def test_summary_without_flags(blobs):
     clean = find_mislabeled(blobs.X, blobs.true, effort="fast")
     assert clean.summary() == (
         "0 of 80 labels flagged (0.0%) by the rule 'estimated'.\n"
-        "As many as are estimated to be wrong, without a promise about false alarms. To bound their precision, "
-        "review a random sample of the flags (precision_interval).\n"
-        "Estimated share of wrong labels: 0.6%, from 0.0% (random errors only) to 0.6% (all doubted labels). "
-        "Errors, if any, look like ambiguity, so their number is uncertain."
+        "The labels that trust is confident are wrong, which may be fewer than estimated, without a promise "
+        "about false alarms. To bound their precision, review a random sample of the flags (precision_interval).\n"
+        "Estimated share of wrong labels: 0.6%. Errors, if any, look like ambiguity, so it may "
+        "also be too high. It is too low where errors look right to a model, as in labels that a model made. A "
+        "reviewed random sample gives an exact interval (errors_left_interval)."
     )
 
 

@@ -19,8 +19,9 @@ STREAMED = Streamed("100 MB")
 @pytest.fixture(scope="module")
 def data():
     X, y = load_digits(return_X_y=True)
-    # The file lists the digits of each writer together.
-    drawn = np.random.default_rng(0).permutation(len(X))[:1100]
+    drawn = np.random.default_rng(0).permutation(len(X))[
+        :1100
+    ]  # the file has the digits of one writer together
     X, y = X[drawn] / 16, y[drawn]
     classifier = LogisticRegression(max_iter=50, tol=0.1).fit(X[:400], y[:400])
     return X, y, classifier.predict_proba(X)
@@ -132,7 +133,7 @@ def test_refusals(data):
     X, y, proba = data
     with pytest.raises(InvalidParameterError, match="'memory' parameter of Streamed must be at least"):
         fit(data, search=Streamed("1 MB"))
-    with pytest.raises(InvalidInputError, match="several views, which cannot be combined with Streamed"):
+    with pytest.raises(InvalidInputError, match="several views, which Streamed does not support"):
         fit(data, {"a": X[:700], "b": X[:700]}, search=STREAMED)
     with pytest.raises(InvalidInputError, match=r"same number of rows\. Got 699 and 700"):
         fit(data, X[:699], search=STREAMED)

@@ -433,7 +433,7 @@ def test_refusals(scored, cut_into, tmp_path, model_file):
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     refused(
         lambda: scored(tmp_path / "table.csv"),
-        "table.csv does not have the name of a Parquet file.\nHint: pandas.",
+        "table.csv does not have the name of a Parquet file.\nHint: convert",
     )
     pyarrow.parquet.write_table(pyarrow.table({"trust": [1.0]}), tmp_path / "odd.parquet")
     refused(

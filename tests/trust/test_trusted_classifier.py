@@ -262,7 +262,8 @@ REFUSALS = [
         lambda X, y: TrustedClassifier(LR, cv=PredefinedSplit([-1] * 299 + [0])).fit(X, y),
         InvalidInputError,
         "cv passed to TrustedClassifier leaves 299 rows without an out-of-fold prediction, the first is row 0.\n"
-        "Hint: use a partition of the rows, such as cv=5.",
+        "Hint: use a partition of the rows, such as cv=5; for rows in the order of time, leave out cv and pass time= "
+        "to fit.",
     ),
     (
         lambda X, y: TrustedClassifier("forest").fit(X, y),

@@ -18,23 +18,23 @@ from rich.progress import (
 from neighboragg.exceptions import TrustWarning
 
 LabelColumn = Annotated[
-    str | None, typer.Option(help="Name of the label column; a folder of images has none.")
+    str | None, typer.Option(help="Name of the label column; leave it out for a folder of images.")
 ]
 Separator = Annotated[
     str | None,
-    typer.Option("--sep", help="Delimiter of a CSV file, e.g. ';' or tab; detected if not given."),
+    typer.Option("--sep", help="Delimiter of a CSV file, such as ';' or tab. Default: detected."),
 ]
 Encoding = Annotated[
-    str | None, typer.Option(help="Encoding of a text file, e.g. cp1252 or latin-1; UTF-8 if not given.")
+    str | None, typer.Option(help="Encoding of a text file, such as cp1252 or latin-1. Default: UTF-8.")
 ]
-Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel workbook; the first if not given.")]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel workbook. Default: the first.")]
 Cluster = Annotated[
     str | None,
     typer.Option(
         help="Work on a Dask cluster: 'local' for processes on this machine, or tcp://host:port of a scheduler."
     ),
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Threads; -1 takes every core.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Number of threads; -1 uses every core.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing output files.")]
 
 
@@ -66,7 +66,7 @@ def progress_bar(console: Console) -> Iterator[Callable[[str, int, int], None]]:
 
 @contextmanager
 def warnings_printed(console: Console) -> Iterator[None]:
-    """Print the warnings of the block when it has ended well, each once; enter it before a progress bar."""
+    """Print the warnings of the block once it has succeeded, each only once; enter it before a progress bar."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TrustWarning)
         yield

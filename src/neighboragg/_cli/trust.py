@@ -18,7 +18,7 @@ def score(
         list[str],
         typer.Argument(
             metavar="INPUT...",
-            help="Parquet files with new rows: files, folders, patterns in quotes, or addresses such as s3://….",
+            help="Parquet files with new rows: files, folders, quoted patterns, or addresses such as s3://….",
         ),
     ],
     output: Annotated[
@@ -32,11 +32,11 @@ def score(
     columns: Annotated[
         str,
         typer.Option(
-            help="Columns to pass to the model, separated by commas; by default those it was fitted on."
+            help="Columns to pass to the model, separated by commas; by default the columns it was fitted on."
         ),
     ] = "",
     trusted: Annotated[
-        str, typer.Option(help="Further types that the saved classifier may contain, separated by commas.")
+        str, typer.Option(help="Additional types that the saved classifier may contain, separated by commas.")
     ] = "",
     cluster: Annotated[
         str | None,
@@ -45,7 +45,8 @@ def score(
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", help="Threads without a cluster; -1 uses every core.")
+        int | None,
+        typer.Option("--jobs", "-j", help="Number of threads without a cluster; -1 uses every core."),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -72,7 +73,7 @@ def score(
 
 
 def compare(
-    source: Annotated[Path, typer.Argument(help="Table: CSV, JSON lines, Parquet, Feather or Excel.")],
+    data: Annotated[Path, typer.Argument(help="Table: CSV, JSON lines, Parquet, Feather or Excel.")],
     label: Annotated[str, typer.Option(help="Name of the label column.")],
     estimators: Annotated[
         str, typer.Option(help="Classifiers, separated by commas: LR, RF, MLP or HGB.")
@@ -80,14 +81,14 @@ def compare(
     splits: Annotated[int, typer.Option(min=1, help="Random splits.")] = 3,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", "-j", help="Processes; -1 uses every core, by default there is one."),
+        typer.Option("--jobs", "-j", help="Number of processes; -1 uses every core. Default: 1."),
     ] = None,
 ) -> None:
     """Compare trust methods on your own table."""
     console = Console()
     with warnings_printed(console), progress_bar(console) as progress:
         found = run_comparison(
-            source,
+            data,
             label=label,
             estimators=names_of(estimators),
             splits=splits,

@@ -1,4 +1,4 @@
-"""Rows that come in groups: validation rows of groups of their own, and signs of groups that nobody passed."""
+"""Rows in groups: validation rows from separate groups, and signs of groups that were not passed."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ LEVEL, DEPENDENCE, MIN_EXCESS = 1e-4, 2.0, 0.15
 def separate_groups(
     data: FitData, groups: IntArray, groups_val: IntArray, seed: int
 ) -> tuple[FitData, IntArray]:
-    """Validation rows whose groups have no training row; and the positions of the training rows that remain.
+    """Validation rows from groups without training rows, and the positions of the remaining training rows.
 
     Where the training rows are their own validation rows, or share groups with them, some groups are drawn.
     """

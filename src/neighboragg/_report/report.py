@@ -38,6 +38,7 @@ def summarize_trust(
     confidence_level: float = 0.95,
     n_resamples: int = 500,
     random_state: Any = 0,
+    groups: ArrayLike | None = None,
 ) -> dict[str, Any]:
     """Compare trust with the classifier's own confidence on labeled rows."""
     owner = "summarize_trust"
@@ -46,6 +47,12 @@ def summarize_trust(
     _, plain = check_outcomes(correct, confidence, owner)
     both = {"trust": scores, "confidence": plain}
     n, n_hits, tail = len(hits), int(hits.sum()), (1 - level) / 2
+    settings = {
+        "confidence_level": level,
+        "n_resamples": n_resamples,
+        "random_state": random_state,
+        "groups": groups,
+    }
     return {
         "n_rows": n,
         "n_errors": n - n_hits,
@@ -54,8 +61,10 @@ def summarize_trust(
             "estimate": n_hits / n,
             "low": float(lower_limit(n_hits, n, tail)),
             "high": float(upper_limit(n_hits, n, tail)),
-        },
-        "auroc": _auroc(hits, scores, plain, level, n_resamples, random_state),
+        }
+        if groups is None
+        else _plain(bootstrap_interval(_accuracy, hits, scores, **settings)),
+        "auroc": _auroc(hits, scores, plain, settings),
         "coverage_at_risk": [
             {"risk": float(risk), **{name: coverage_at_risk(hits, s, risk=risk) for name, s in both.items()}}
             for risk in risks
@@ -65,12 +74,15 @@ def summarize_trust(
     }
 
 
+def _accuracy(hits: BoolArray, trust: FloatArray) -> float:
+    return float(hits.mean())
+
+
 def _auroc(
-    hits: BoolArray, trust: FloatArray, confidence: FloatArray, level: float, n: int, seed: Any
+    hits: BoolArray, trust: FloatArray, confidence: FloatArray, settings: dict[str, Any]
 ) -> dict[str, Any] | None:
     if hits.all() or not hits.any():
         return None
-    settings = {"confidence_level": level, "n_resamples": n, "random_state": seed}
     return {
         "trust": _plain(bootstrap_interval(auroc, hits, trust, **settings)),
         "confidence": _plain(bootstrap_interval(auroc, hits, confidence, **settings)),

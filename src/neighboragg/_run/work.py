@@ -109,8 +109,8 @@ class RunResult:
     n_rows: int
     n_parts: int
     n_resumed: int
-    #: Parts of this run whose tables had a note.
-    noted: list[Part] = field(default_factory=list, repr=False)
+    #: Parts of this run whose tables had a note, and the note.
+    noted: list[tuple[Part, str]] = field(default_factory=list, repr=False)
 
     def __str__(self) -> str:
         resumed = f", {self.n_resumed} of them by an earlier run" if self.n_resumed else ""
@@ -129,12 +129,12 @@ class WritePart:
     folder: OutputFolder
     fingerprint: str
 
-    def __call__(self, part: Part) -> bool:
-        """Write the part; return whether its table has a note."""
+    def __call__(self, part: Part) -> str:
+        """Write the part; return the note of its table, if it has one."""
         # One thread for products, as several parts are done at a time.
         with ONE_THREAD:
             table = self.work(part)
-        noted = NOTED in (table.schema.metadata or {})
+        noted: str = (table.schema.metadata or {}).get(NOTED, b"").decode()
         self.folder.write_part(part, table, self.fingerprint)
         del table
         # Arrow does not return memory to the system by itself, and Dask pauses workers that use too much.
@@ -177,24 +177,24 @@ def run_parts(
 
 def _do_parts(
     work: Callable[[Part], Any], plan: Plan, folder: OutputFolder, executor: Executor, stage: str
-) -> tuple[int, list[Part]]:
+) -> tuple[int, list[tuple[Part, str]]]:
     """Run the parts that are missing in a locked folder; return their number, and the parts with a note."""
     missing = folder.missing(plan)
     add_total(len(missing))
     begin_stage(stage)
     failed: dict[int, str] = {}
-    noted: list[Part] = []
+    noted: list[tuple[Part, str]] = []
     for outcome in executor.run(WritePart(work, folder, plan.fingerprint), missing):
         if outcome.error is not None:
             failed[outcome.item.number] = outcome.error
         elif outcome.value:
-            noted.append(outcome.item)
+            noted.append((outcome.item, outcome.value))
         advance()
     folder.end(plan, failed)
     if failed:
         places = {plan.parts[number].place: error for number, error in sorted(failed.items())}
         raise PartsFailedError(places, len(plan.parts), folder.path)
-    return len(missing), sorted(noted, key=lambda part: part.number)
+    return len(missing), sorted(noted, key=lambda one: one[0].number)
 
 
 def _join(files: list[Path], output: Path) -> None:

@@ -38,6 +38,8 @@ KINDS = {
     "Neighbors": "neighboragg._pool.spaces",
     "Spaces": "neighboragg._pool.spaces",
     "UngroupedNeighbors": "neighboragg._pool.spaces",
+    "ColumnMemory": "neighboragg.features._column_memory",
+    "ColumnProfile": "neighboragg.features._column_memory",
     "TextVectors": "neighboragg.features._columns",
     "ImageFeatures": "neighboragg.features._encode",
     "QuantileScores": "neighboragg.features._quantiles",

@@ -1,6 +1,7 @@
 """From rows to vectors whose distances mean something."""
 
 from neighboragg._core.packages import publish as _publish
+from neighboragg.features._column_memory import ColumnMemory as ColumnMemory
 from neighboragg.features._columns import as_strings as as_strings
 from neighboragg.features._columns import is_texts as is_texts
 from neighboragg.features._encode import Encoded as Encoded

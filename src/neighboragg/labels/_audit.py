@@ -366,7 +366,6 @@ def _whole_result(
             float(p_wrong.mean()),
         )
     k = fitted.given_neighbors.shape[1]
-    low, high = fitted.noise_rate_range
     return replace(
         fitted,
         mask=flags.mask,
@@ -382,7 +381,6 @@ def _whole_result(
         threshold=flags.threshold,
         promise=flags.promise,
         noise_rate=float(p_wrong.mean()),
-        noise_rate_range=(min(low, float(p_wrong.mean())), max(high, float(p_wrong.mean()))),
         given_neighbors=np.full((len(rows), k), -1),
         suggested_neighbors=np.full((len(rows), k), -1),
         given_distances=np.full((len(rows), k), np.inf, dtype=np.float32),

@@ -134,8 +134,8 @@ class MislabelDetector(Savable, BaseEstimator):
     *P(label is wrong).* A model of random errors (their rate, pairs of classes that are mistaken for each other, and
     how much sharper the right label is known than the given one) is fitted by expectation maximization. Errors that
     look like ambiguity cannot be told from it; they are ranked by how far another class is trusted more. The two are
-    mixed by how much the first explains, so small changes of the data do not make the result jump, and
-    ``result_.noise_rate_range`` says what the share of wrong labels would be if all of them were of one sort.
+    mixed by how much the first explains, so small changes of the data do not make the result jump. Errors of a model
+    look right to a model: where labels were made by one, the order is good, and the probabilities are far too low.
 
     *Rows that must not vouch for each other.* Rows of one group, and identical rows, are never neighbors of one
     another and always in the same fold; out-of-bag trees, which cannot keep them apart, are then replaced by

@@ -101,18 +101,22 @@ def _notes(copies: IntArray, codes: IntArray, joined: IntArray | None) -> tuple[
     return tuple(notes)
 
 
-# A classifier may be this many times better than the built-in models; one that has memorized labels is better still.
-PLAUSIBLE_RATIO = 5
-MIN_AGREEMENT = 0.995
+# Of the labels that all own models and neighbors contradict, an honest classifier contradicts a third at least.
+HONEST_SHARE = 1 / 3
+# Opinions count where they agree by a majority, and only if such opinions are mostly those of the labels.
+CLEAR_SHARE, WORTH_SHARE = 0.5, 2 / 3
 SIGNIFICANCE = 1e-3
 
 
-def looks_in_sample(agreeing: int, own_agreeing: int, n: int) -> bool:
-    """Whether probabilities agree with the labels too well for a model that has not seen them."""
-    if agreeing < MIN_AGREEMENT * n:
-        return False
-    rate = (n - own_agreeing) / n / PLAUSIBLE_RATIO
-    return bool(binom.cdf(n - agreeing, n, rate) < SIGNIFICANCE)
+def contradicted_by_all(others: Sequence[FloatArray], codes: IntArray) -> BoolArray:
+    """Rows for which all opinions prefer the same other class, on average by a majority."""
+    shares = [opinion / np.maximum(opinion.sum(axis=1, keepdims=True), 1e-12) for opinion in others]
+    mean = np.mean(shares, axis=0)
+    best = mean.argmax(axis=1)
+    alike = np.all([share.argmax(axis=1) == best for share in shares], axis=0)
+    clear = alike & (mean.max(axis=1) >= CLEAR_SHARE)
+    worth = (best == codes)[clear].sum() >= WORTH_SHARE * clear.sum()
+    return np.asarray(clear & (best != codes) & worth)
 
 
 def warn_if_in_sample(
@@ -121,11 +125,12 @@ def warn_if_in_sample(
     """Warn if probabilities agree with the labels too well for a model that has not seen them."""
     if proba is None:
         return
-    agreeing, *counts = (int((found.argmax(axis=1) == codes).sum()) for found in (proba, *others))
-    if looks_in_sample(agreeing, max(counts), len(codes)):
+    agrees, contradicted = proba.argmax(axis=1) == codes, contradicted_by_all(others, codes)
+    n, kept = int(contradicted.sum()), int((agrees & contradicted).sum())
+    if binom.sf(kept - 1, n, 1 - HONEST_SHARE) < SIGNIFICANCE:
         warnings.warn(
-            f"proba passed to {owner} agrees with y in {agreeing} of {len(codes)} rows, while the best opinion of "
-            f"models and neighbors that have not seen the label agrees in {max(counts)}. It looks like predictions for "
+            f"proba passed to {owner} agrees with {kept} of the {n} labels that all models and neighbors that have not "
+            f"seen them contradict (and with {int(agrees.sum())} of all {len(codes)}). It looks like predictions for "
             "rows that the classifier was trained on, which repeat wrong labels.\n"
             "Hint: proba=cross_val_predict(classifier, X, y, cv=5, method='predict_proba').",
             TrustWarning,

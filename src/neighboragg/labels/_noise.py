@@ -12,7 +12,6 @@ from neighboragg._core.types import ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._store.objects import Stored
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.labels._noise_model import MAX_ROWS, NoiseModel, fit_noise_model
-from neighboragg.promises import clopper_pearson
 
 # A mean of equal values may round to above them, and then no row of the class would be confident.
 _THRESHOLD_SLACK = 1e-6
@@ -105,6 +104,8 @@ EXPLAINED = 1 / 2
 DOUBT_SLOPE = 4.0
 # Up to this share of doubted labels, as many are expected to be wrong; above it, more.
 EVEN_SHARE = 0.06
+# Up to this share of doubted labels only those are flagged: clean classes that overlap are doubted as often.
+SURE_SHARE = 0.12
 TRUST_FLOOR = 1e-30
 MAX_LOG_POWER = 1.0
 
@@ -136,17 +137,17 @@ class NoiseEstimate:
     noise: LabelNoise
     p_wrong: FloatArray
     rate: float
-    low: float
-    high: float
+    flags_per_doubted: float
     p_random: FloatArray
     doubted: BoolArray
     is_clustered: BoolArray
 
     def n_to_flag(self, rows: BoolArray) -> int:
-        """Number of rows to flag: for random errors by the best expected F1, else the doubted rows."""
+        """Number of rows to flag: for random errors by the best expected F1, else by the doubted rows."""
         usual, w = rows & self.is_clustered, self.noise.randomness
-        random, doubted = likely_f1_count(self.p_random[usual]), int(self.doubted[usual].sum())
-        return round(w * random + (1 - w) * doubted) + int(self.doubted[rows & ~self.is_clustered].sum())
+        random = likely_f1_count(self.p_random[usual])
+        ambiguous = self.flags_per_doubted * int(self.doubted[usual].sum())
+        return round(w * random + (1 - w) * ambiguous) + int(self.doubted[rows & ~self.is_clustered].sum())
 
 
 def find_label_noise(
@@ -167,23 +168,25 @@ def find_label_noise(
     random, n_doubted = float(p_random.sum()), int(doubted[usual].sum())
     randomness = gain**2 / (gain**2 + HALF_GAIN**2) * min(1.0, random / max(EXPLAINED * n_doubted, 1.0))
     doubt, n_usual = 1 - trust[np.arange(n), codes], max(int(usual.sum()), 1)
-    ambiguous = n_usual * likely_share(n_doubted / n_usual, float(doubt[usual].sum()) / n_usual)
-    expected = randomness * random + (1 - randomness) * ambiguous
+    doubted_share = n_doubted / n_usual
+    likely = likely_share(doubted_share, float(doubt[usual].sum()) / n_usual)
+    expected = randomness * random + (1 - randomness) * (n_usual * likely)
     mixed = _mixed(log_odds, first[usual], codes[usual], randomness)
     noise = LabelNoise(model, randomness, power, _shift(mixed, expected), is_clustered)
     p_wrong = expit(-noise.log_odds(trust, first, codes))
     rate = float(p_wrong.mean())
-    certain = randomness * p_random[p_random > 0.5].sum()
-    low = min(rate, float(clopper_pearson(int(certain), n)[0]))
-    # Random errors make trust doubt every label a little, so only clearly doubted labels are counted then.
-    odd = float(clopper_pearson(int(unlikely.sum()), n)[1])
-    high = max(rate, randomness * odd + (1 - randomness) * float(doubt.mean()))
-    return NoiseEstimate(noise, p_wrong, rate, low, high, p_random, doubted, usual)
+    per_doubted = flags_per_doubted(doubted_share, likely)
+    return NoiseEstimate(noise, p_wrong, rate, per_doubted, p_random, doubted, usual)
 
 
 def likely_share(doubted: float, doubt: float) -> float:
     """Expected share of wrong labels where errors look like ambiguity."""
     return max(doubted, min(doubted * (doubted / EVEN_SHARE) ** 0.5, doubt))
+
+
+def flags_per_doubted(doubted: float, likely: float) -> float:
+    """Flags for each doubted label: one where few are doubted, more where many are, up to those likely wrong."""
+    return max(1.0, min((doubted / SURE_SHARE) ** 2, likely / max(doubted, 1e-12)))
 
 
 def likely_f1_count(p: FloatArray) -> int:

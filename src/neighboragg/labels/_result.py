@@ -101,7 +101,8 @@ class MislabelResult(Savable):
         Reliability of each given label; low is suspicious. By default the log odds that it is right, log(1 − p) − log p
         with p = `p_wrong`.
     p_wrong : ndarray of shape (n,)
-        Estimated probability that the label is wrong.
+        Estimated probability that the label is wrong. Its order is better than its level: errors that look right to
+        a model, above all labels that a model made, get a low probability, and their number is underestimated.
     p_values : ndarray of shape (n,)
         Small is suspicious. With verified rows, the conformal p-value against them: (1 + number of verified scores at
         or below) / (m + 1). Otherwise the same against all other rows, the rank of the score divided by n. This is
@@ -121,11 +122,9 @@ class MislabelResult(Savable):
     rule : str
         How the threshold was chosen.
     noise_rate : float
-        Estimated share of wrong labels, the mean of `p_wrong`.
-    noise_rate_range : tuple of float
-        The share if only errors that look random count, and the share if labels are wrong as often as trust doubts them
-        (the mean of 1 − `label_trust`; where errors look random, the share of labels that are not the most trusted).
-        Limits for chance are included.
+        Estimated share of wrong labels, the mean of `p_wrong`; without an interval, as errors that look right to a
+        model cannot be counted. :func:`~neighboragg.promises.errors_left_interval` gives an exact one from a random
+        sample of the rows that a person has reviewed.
     randomness : float
         1 if errors look random, 0 if they look like ambiguity (or none were found), or a value in between.
     given_neighbors, suggested_neighbors : ndarray of shape (n, k)
@@ -166,7 +165,6 @@ class MislabelResult(Savable):
     threshold: float
     rule: str
     noise_rate: float
-    noise_rate_range: tuple[float, float]
     randomness: float
     given_neighbors: IntArray
     given_distances: FloatArray
@@ -222,22 +220,22 @@ class MislabelResult(Savable):
         return "\n".join(lines)
 
     def noise_summary(self) -> str:
-        """The estimated share of wrong labels, in a sentence or two.
+        """The estimated share of wrong labels, and when it is wrong, in a few sentences.
 
         Returns
         -------
         text : str
         """
-        low, high = self.noise_rate_range
         if self.randomness > MOSTLY:
             case = "The errors look random."
         elif self.randomness < 1 - MOSTLY:
-            case = "Errors, if any, look like ambiguity, so their number is uncertain."
+            case = "Errors, if any, look like ambiguity, so it may also be too high."
         else:
             case = "Some errors look random, others like ambiguity."
         return (
-            f"Estimated share of wrong labels: {self.noise_rate:.1%}, from {low:.1%} (random errors only) to "
-            f"{high:.1%} (all doubted labels). {case}"
+            f"Estimated share of wrong labels: {self.noise_rate:.1%}. {case} It is too low where errors look right to "
+            "a model, as in labels that a model made. A reviewed random sample gives an exact interval "
+            "(errors_left_interval)."
         )
 
     def to_frame(self) -> Any:
@@ -315,7 +313,6 @@ class MislabelResult(Savable):
         for i, found in zip(np.flatnonzero(self.mask), self.reasons, strict=True):
             reasons[i] = tuple(found)
         vars(self)["reasons"] = tuple(reasons)
-        vars(self)["noise_rate_range"] = tuple(self.noise_rate_range)
 
     def _pairs(self) -> list[str]:
         codes = np.searchsorted(self.classes, self.given[self.mask]) * len(self.classes)
@@ -372,7 +369,6 @@ def build_result(
         rule=rule,
         p_wrong=labels.noise.p_wrong,
         noise_rate=labels.noise.rate,
-        noise_rate_range=(labels.noise.low, labels.noise.high),
         randomness=labels.noise.noise.randomness,
         given_neighbors=near.ids[row, codes, kept],
         given_distances=near.distances[row, codes, kept],

@@ -1,17 +1,19 @@
 """Rules that choose which labels to flag."""
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.stats import hypergeom
 
 from neighboragg._core.checks import check_integer, check_real
 from neighboragg._core.types import BoolArray, FloatArray, IntArray
 from neighboragg._store.objects import Stored
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 from neighboragg.labels._noise import NoiseEstimate
 from neighboragg.promises import benjamini_hochberg, cmd_threshold, conformal_p_values
 
@@ -156,13 +158,16 @@ class Budget(FlagRule):
 
 @dataclass(frozen=True)
 class Estimated(FlagRule):
-    """Flag as many labels as are estimated to be wrong, the most suspicious first; the default.
+    """Flag the labels that the evidence is confident are wrong, the most suspicious first; the default.
 
     Notes
     -----
     If errors look random, the number maximizes the expected F1 of the flags. If they look like ambiguity, it is the
-    number of rows whose trust is confident of another class (:func:`confident_count`). In between, it is a mean of the
-    two. Labels that tie at the threshold are not flagged. No promise is made about false alarms.
+    number of rows whose trust is confident of another class (:func:`confident_count`), and more if these exceed 12% of
+    all rows, up to the number estimated to be wrong. In between, it is a mean of the two. The estimated share of wrong
+    labels can therefore exceed the flagged share: errors that look like hard rows cannot be distinguished from them,
+    and flagging as many would mostly flag right labels where classes overlap. Labels that tie at the threshold are not
+    flagged. No promise is made about false alarms.
     ``flag="estimated"`` is short for ``flag=Estimated()``.
 
     Examples
@@ -183,7 +188,10 @@ class Estimated(FlagRule):
         count = labels.noise.n_to_flag(tested)
         ordered = np.sort(labels.scores[tested])
         threshold = float(ordered[count]) if count < len(ordered) else np.inf
-        promise = f"As many as are estimated to be wrong, without a promise about false alarms. {REVIEW}"
+        promise = (
+            "The labels that trust is confident are wrong, which may be fewer than estimated, without a promise about "
+            f"false alarms. {REVIEW}"
+        )
         return Flags(tested & (labels.scores < threshold), threshold, promise)
 
 
@@ -193,7 +201,7 @@ MAX_NOISE = 0.99
 
 @dataclass(frozen=True)
 class FalseAlarms(FlagRule):
-    """Flag at most a share `level` of the right labels, for any data: conformal mislabel detection.
+    """Flag at most a share `level` of the right labels, given a bound on the wrong ones: conformal detection.
 
     Parameters
     ----------
@@ -205,7 +213,14 @@ class FalseAlarms(FlagRule):
     Notes
     -----
     The rule flags about this share of the labels on any data: `level` is a false-alarm rate, not a precision.
-    :func:`cmd_threshold` lists the assumptions. ``flag=0.05`` is short for ``flag=FalseAlarms(0.05)``.
+
+    *Assumption:* at most a share `noise_rate` of the labels is wrong. This suffices for the labels fitted on.
+    For new rows, scores of their right labels must also be exchangeable with those of the fitted ones
+    (:func:`cmd_threshold`). If a share w is wrong and r < w was assumed, up to ``level * (1 - r) / (1 - w)`` of the
+    right labels are flagged: 11.8% instead of 10% for w = 15% and r = 0. An estimated rate is too low where wrong
+    labels look right to a model, such as copies that confirm each other, or labels made by a model.
+
+    ``flag=0.05`` is short for ``flag=FalseAlarms(0.05)``.
 
     References
     ----------
@@ -247,6 +262,11 @@ class FalseAlarms(FlagRule):
             f"At most {self.level:.3g} of the right labels are flagged, if at most {rate:.3g} of all are wrong: up to "
             f"{most:,} false alarms. This is not a precision."
         )
+        if self.noise_rate is None:
+            promise += (
+                f" {rate:.3g} is an estimate, too low where wrong labels look right to a model; pass noise_rate, an "
+                "upper bound, to rely on the promise."
+            )
         return Flags(~verified & (scores < threshold), threshold, promise)
 
 
@@ -264,6 +284,10 @@ class FDR(FlagRule):
     Needs `verified` rows, a random sample of the right labels. They take part in the fit like any other row, so their
     scores are exchangeable with those of other right labels. The flags follow from conformal p-values against them and
     the step-up rule of Benjamini and Hochberg (:func:`conformal_p_values`, :func:`benjamini_hochberg`).
+
+    Rows that were verified because they looked right are not a random sample; most flags are then false alarms. A
+    warning is raised if chance cannot explain how few verified rows have low scores (exact tests, at 1e-3 in total),
+    allowing for twice the estimated number of wrong labels among the others.
 
     Examples
     --------
@@ -297,13 +321,22 @@ class FDR(FlagRule):
 
     def flag(self, labels: LabelScores) -> Flags:
         """Flag the discoveries among the labels that are not verified."""
-        return self.flag_all(labels.scores, labels.verified)
+        noise_rate = float(labels.noise.p_wrong[~labels.verified].mean()) if (~labels.verified).any() else 0.0
+        return self.flag_all(labels.scores, labels.verified, noise_rate=noise_rate)
 
     def flag_all(
         self, scores: FloatArray, verified: BoolArray, fitted: Flags | None = None, noise_rate: float = 0.0
     ) -> Flags:
         """Flag the discoveries among all labels that are not verified."""
         tested, sample = scores[~verified], np.sort(scores[verified])
+        if look_chosen(sample, tested, math.ceil(WRONG_ALLOWED * noise_rate * len(tested))):
+            warnings.warn(
+                f"The {len(sample):,} verified rows passed to FDR have higher scores than a random sample of the right "
+                f"labels would have, so far more than {self.level:.3g} of the flags may be false alarms.\n"
+                "Hint: draw the rows to verify at random from all rows, not from those that look right.",
+                TrustWarning,
+                stacklevel=5,
+            )
         p_values = conformal_p_values(tested, sample)
         found = benjamini_hochberg(p_values, q=self.level)
         mask = np.zeros(len(scores), dtype=bool)
@@ -324,6 +357,25 @@ class FDR(FlagRule):
     def flag_new(self, scores: FloatArray, threshold: float, verified_scores: FloatArray) -> BoolArray:
         """Flag the discoveries among these labels alone."""
         return benjamini_hochberg(conformal_p_values(scores, verified_scores), q=self.level)
+
+
+# Wrong labels allowed for among the rows that are not verified, as a multiple of the estimated number.
+WRONG_ALLOWED = 2.0
+CHOSEN_SIGNIFICANCE = 1e-3
+LOW_SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
+
+
+def look_chosen(verified: FloatArray, others: FloatArray, n_wrong: int) -> bool:
+    """Whether scores of verified rows are higher than those of the right labels among the others."""
+    # Wrong labels with the lowest scores of all explain the most.
+    right = np.sort(others)[n_wrong:]
+    m, n = len(verified), len(right)
+    if not n:
+        return False
+    levels = right[(np.array(LOW_SHARES) * n).astype(int)]
+    low_verified, low_right = (np.array([(s <= level).sum() for level in levels]) for s in (verified, right))
+    p_values = hypergeom.cdf(low_verified, m + n, low_verified + low_right, m)
+    return bool(p_values.min() < CHOSEN_SIGNIFICANCE / len(LOW_SHARES))
 
 
 def as_rule(flag: Any, owner: str) -> FlagRule:

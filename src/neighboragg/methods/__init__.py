@@ -5,6 +5,7 @@ from neighboragg.methods._confidence import MaxConfidence, TemperatureScaling, T
 from neighboragg.methods._distances import Mahalanobis, TrustScore
 from neighboragg.methods._explanation import Explanation as Explanation
 from neighboragg.methods._explanation import RowValues as RowValues
+from neighboragg.methods._familiarity import too_many_unfamiliar as too_many_unfamiliar
 from neighboragg.methods._logits import LogitMethod as LogitMethod
 from neighboragg.methods._logits import logits_of as logits_of
 from neighboragg.methods._method import TrustMethod

@@ -91,7 +91,7 @@ class NeighborAgg(TrustMethod):
         more of rare classes. With no more rows than that, the result is that of ``Exact()``. With
         ``Approximate(recall=0.99)``, the indexes in ``neighborhoods_.indexes`` report the recall in `recall_`.
     n_jobs : int, default=None
-        Threads of the search.
+        Number of threads of the search.
     random_state : int, RandomState instance or None, default=0
         Seeds the learned metric, the network and automatic second opinions.
 

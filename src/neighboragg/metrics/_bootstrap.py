@@ -18,7 +18,7 @@ from neighboragg._core.checks import (
     check_trust,
 )
 from neighboragg._core.types import ArrayLike, BoolArray
-from neighboragg.exceptions import InvalidParameterError, TrustWarning
+from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
 from neighboragg.metrics._selective import risk_coverage_curve
 
 Metric = Callable[[BoolArray, NDArray[np.float64]], float]
@@ -69,6 +69,7 @@ def bootstrap_interval(
     confidence_level: float = 0.95,
     n_resamples: int = 1000,
     random_state: RandomState = None,
+    groups: ArrayLike | None = None,
 ) -> Interval:
     """Bootstrap confidence interval of a metric.
 
@@ -88,6 +89,9 @@ def bootstrap_interval(
     random_state : int, RandomState instance or None, default=None
         Seed of the resampling. Pass an int for a reproducible interval, which does not depend on the order of
         the rows.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as its user or page. Whole groups are then resampled, as rows of one group are not
+        independent.
 
     Returns
     -------
@@ -123,12 +127,17 @@ def bootstrap_interval(
     owner = "bootstrap_interval"
     level, times = check_bootstrap(confidence_level, n_resamples, owner)
     _check_metric(metric, owner)
-    sample = Sample.reordered(*check_outcomes(correct, trust, owner))
+    outcomes = check_outcomes(correct, trust, owner)
+    codes = _group_codes(groups, len(outcomes[0]), owner)
+    sample = Sample.reordered(*outcomes) if codes is None else Sample.of(*outcomes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)
         estimate = float(metric(sample.correct, sample.trust))
         values = np.array(
-            [metric(*sample.repeat(counts)) for counts in resample_counts(sample, times, random_state)],
+            [
+                metric(*sample.repeat(counts))
+                for counts in resample_counts(sample, times, random_state, codes)
+            ],
             dtype=np.float64,
         )
     return _percentile_interval(estimate, values, level, owner)
@@ -144,6 +153,7 @@ def bootstrap_difference(
     confidence_level: float = 0.95,
     n_resamples: int = 1000,
     random_state: RandomState = None,
+    groups: ArrayLike | None = None,
 ) -> Interval:
     """Paired bootstrap confidence interval of ``metric(a) - metric(b)``.
 
@@ -165,6 +175,9 @@ def bootstrap_difference(
     random_state : int, RandomState instance or None, default=None
         Seed of the resampling. Pass an int for a reproducible interval, which does not depend on the order of
         the rows.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as its user or page. Whole groups are then resampled, as rows of one group are not
+        independent.
 
     Returns
     -------
@@ -201,8 +214,10 @@ def bootstrap_difference(
     check_same_length(outcomes_a, "correct", scores_a, "trust_a", owner)
     check_same_length(outcomes_a, "correct", scores_b, "trust_b", owner)
     check_same_length(outcomes_a, "correct", outcomes_b, "correct_b", owner)
+    codes = _group_codes(groups, len(outcomes_a), owner)
     # One order for both, for the same reason as in Sample.reordered.
     rows = np.lexsort((outcomes_b, scores_b, outcomes_a, scores_a))
+    codes = None if codes is None else codes[rows]
     a = Sample.of(outcomes_a[rows], scores_a[rows])
     b = Sample.of(outcomes_b[rows], scores_b[rows])
     with warnings.catch_warnings():
@@ -211,7 +226,7 @@ def bootstrap_difference(
         values = np.array(
             [
                 metric(*a.repeat(counts)) - metric(*b.repeat(counts))
-                for counts in resample_counts(a, times, random_state)
+                for counts in resample_counts(a, times, random_state, codes)
             ],
             dtype=np.float64,
         )
@@ -225,13 +240,26 @@ def check_bootstrap(confidence_level: float, n_resamples: int, owner: str) -> tu
 
 
 def resample_counts(
-    sample: Sample, n_resamples: int, random_state: RandomState
+    sample: Sample, n_resamples: int, random_state: RandomState, groups: NDArray[np.intp] | None = None
 ) -> Iterator[NDArray[np.intp]]:
-    """For each resample, yield how often it contains each row."""
+    """For each resample, yield how often it contains each row; all rows of a group are drawn together."""
     rng = check_random_state(random_state)
-    n_rows = len(sample.trust)
+    n_rows = len(sample.trust) if groups is None else int(groups.max()) + 1
     for _ in range(n_resamples):
-        yield np.bincount(rng.randint(n_rows, size=n_rows), minlength=n_rows)
+        counts = np.bincount(rng.randint(n_rows, size=n_rows), minlength=n_rows)
+        yield counts if groups is None else counts[groups]
+
+
+def _group_codes(groups: ArrayLike | None, n_rows: int, owner: str) -> NDArray[np.intp] | None:
+    """Groups as numbers from 0."""
+    if groups is None:
+        return None
+    values = np.asarray(groups)
+    if values.shape != (n_rows,):
+        raise InvalidInputError(
+            f"groups passed to {owner} must have one value for each row, shape ({n_rows},). Got {values.shape}."
+        )
+    return np.unique(values, return_inverse=True)[1].ravel()
 
 
 def _check_metric(metric: object, owner: str) -> None:

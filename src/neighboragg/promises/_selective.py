@@ -16,8 +16,9 @@ from neighboragg._core.checks import (
     check_same_length,
     encode_labels,
 )
+from neighboragg._core.inputs import take_rows
 from neighboragg._core.stats import upper_limit
-from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray
+from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._store.objects import Savable
 from neighboragg.exceptions import (
     InvalidInputError,
@@ -121,13 +122,17 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         self.min_familiarity = min_familiarity
         self.reject_label = reject_label
 
-    def calibrate(self, X: Any, y: ArrayLike) -> Self:
+    def calibrate(self, X: Any, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:
         """Find the threshold from rows that were not used in fitting.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n, n_features)
         y : array-like of shape (n,)
+        groups : array-like of shape (n,), default=None
+            Group of each row, where rows come in groups and new rows will be of other groups. Rows of one group are
+            not independent, so one row of each group, drawn at random, is used: the promise is about a random row
+            of a new group.
 
         Returns
         -------
@@ -146,6 +151,9 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
             )
         level = check_real(self.confidence_level, "confidence_level", owner, low=0, high=1)
         labels = check_labels(y, "y", owner)
+        if groups is not None:
+            rows = _one_row_of_each(groups, len(labels), owner)
+            X, labels = take_rows(X, rows), labels[rows]
         assessed = self._assess_unseen(X)
         predicted, trust = assessed.predicted, assessed.trust
         check_same_length(predicted, "X", labels, "y", owner)
@@ -382,3 +390,14 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 "Hint: pass a reject_label that is not a class."
             )
         return label
+
+
+def _one_row_of_each(groups: ArrayLike, n: int, owner: str) -> IntArray:
+    """Positions of one row of each group, drawn at random."""
+    values = np.asarray(groups)
+    if values.shape != (n,):
+        raise InvalidInputError(
+            f"groups passed to {owner} must have one value for each row, shape ({n},). Got {values.shape}."
+        )
+    drawn = np.random.default_rng(0).permutation(n)
+    return np.sort(drawn[np.unique(values[drawn], return_index=True)[1]])

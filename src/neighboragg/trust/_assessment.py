@@ -37,6 +37,9 @@ class Assessment:
     copies_by_chance : bool, default=True
         Whether chance explains how many rows of the batch were seen in fit. If not, their trust looks better than that
         of new rows.
+    notes : tuple of str, default=()
+        What makes this batch unlike the rows that the model was fitted on: columns that have changed, and more
+        unfamiliar rows than by chance.
 
     Notes
     -----
@@ -69,6 +72,7 @@ class Assessment:
     accepted: BoolArray | None = None
     seen_in_fit: BoolArray | None = None
     copies_by_chance: bool = True
+    notes: tuple[str, ...] = ()
 
     #: Fields with one value per row, as columns from left to right; those that are None are left out.
     COLUMNS: ClassVar[tuple[str, ...]] = (
@@ -80,7 +84,7 @@ class Assessment:
         "seen_in_fit",
     )
     #: Fields that belong to the batch.
-    OF_ALL: ClassVar[tuple[str, ...]] = ("classes", "copies_by_chance")
+    OF_ALL: ClassVar[tuple[str, ...]] = ("classes", "copies_by_chance", "notes")
 
     def __len__(self) -> int:
         return len(self.predicted)

@@ -27,7 +27,7 @@ from neighboragg._report.report import TrustReport, summarize_trust
 from neighboragg._store.objects import Savable
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features import Vectorizer
-from neighboragg.methods import Explanation, NeighborAgg, RowValues, TrustMethod
+from neighboragg.methods import Explanation, NeighborAgg, RowValues, TrustMethod, too_many_unfamiliar
 from neighboragg.trust._assessment import Assessment
 from neighboragg.trust._predictor import (
     Predictions,
@@ -36,8 +36,14 @@ from neighboragg.trust._predictor import (
     incoming_rows,
     refusals_explained,
 )
-from neighboragg.trust._seen import FittedRows, Seen, check_validation_rows, row_hashes
-from neighboragg.trust._unseen import TrainingRows, fitted_classifier, training_rows, with_unseen_rows
+from neighboragg.trust._seen import FittedRows, Seen, check_validation_rows, row_hashes, warn_of_batch
+from neighboragg.trust._unseen import (
+    Dependence,
+    TrainingRows,
+    fitted_classifier,
+    training_rows,
+    with_unseen_rows,
+)
 
 
 def _has_neighbors(name: str) -> Callable[["TrustedClassifier"], bool]:
@@ -95,6 +101,9 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         Names of features seen in fit, if all are strings.
     validation_indices_ : ndarray or None
         Positions of the rows that were held out; None if rows were given or cross-validated.
+    columns_ : ColumnMemory or None
+        What the columns of a data frame looked like in fit: types, missing values, categories, and ranges. New rows are
+        converted to that where nothing is lost, and a warning names the columns that have changed.
 
     Notes
     -----
@@ -150,6 +159,9 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         *,
         X_val: Any = None,
         y_val: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        groups_val: ArrayLike | None = None,
+        time: ArrayLike | None = None,
     ) -> Self:
         """Fit the classifier (unless frozen) and the trust method.
 
@@ -163,12 +175,19 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         X_val : array-like, data frame or sparse matrix, default=None
             Rows the classifier was not trained on. Needed for a frozen classifier.
         y_val : array-like, default=None
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, such as its user, page or patient, where new rows will be of other groups. Whole groups
+            are held out (or folded), and no row has neighbors in its own group.
+        groups_val : array-like, default=None
+            Group of each row of `X_val`; given if and only if `groups` and `X_val` are.
+        time : array-like of shape (n_samples,), default=None
+            Numbers or dates by which rows follow each other. The latest rows are held out, as new rows are later still.
 
         Returns
         -------
         self : TrustedClassifier
         """
-        rows = training_rows(self, X, y, sample_weight, X_val, y_val)
+        rows = training_rows(self, X, y, sample_weight, X_val, y_val, Dependence(groups, groups_val, time))
         frames = tuple(given for given in (rows.X, rows.X_val) if given is not None)
         self._row_names = reference_names(frames)
         self._frames_in_fit = frames if all(map(is_frame, frames)) else None
@@ -188,8 +207,8 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         -------
         y_pred : ndarray of shape (n,)
         """
-        check_fitted(self, "method_")
-        return self.estimator_.predict(check_columns(self, X))
+        rows = self._checked_rows(X)
+        return self.estimator_.predict(rows)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities, exactly as the classifier predicts them.
@@ -202,8 +221,8 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         -------
         proba : ndarray of shape (n, n_classes)
         """
-        check_fitted(self, "method_")
-        return self.estimator_.predict_proba(check_columns(self, X))
+        rows = self._checked_rows(X)
+        return self.estimator_.predict_proba(rows)
 
     def predict_trust(self, X: Any) -> FloatArray:
         """Trust in every class.
@@ -232,12 +251,17 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         assessment : Assessment
             ``print`` it, take its arrays, or turn it into a data frame with ``to_frame()``.
         """
-        found, vectors = self._predict_once(X, labels=True)
+        check_fitted(self, "method_")
+        rows, changes = check_columns(self, X)
+        found, vectors = self._predict_checked(rows, labels=True)
         labels, proba, seen = found.labels, found.proba, self._seen(vectors)
         if hasattr(self.method_, "trust_and_familiarity"):
             trust, familiarity = self.method_.trust_and_familiarity(vectors, proba, exclude=seen.positions)
         else:
             trust, familiarity = self.method_.predict_trust(vectors, proba, exclude=seen.positions), None
+        notes = tuple(note for note in (changes, self._unfamiliar(familiarity)) if note)
+        for note in notes:
+            warn_of_batch(note, stacklevel=2)
         codes = encode_labels(labels, self.classes_, "y_pred", type(self).__name__)
         predicted = np.arange(len(trust)), codes
         return Assessment(
@@ -251,6 +275,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             familiarity=familiarity,
             seen_in_fit=seen.copies,
             copies_by_chance=seen.by_chance,
+            notes=notes,
         )
 
     def score_samples(self, X: Any) -> FloatArray:
@@ -322,6 +347,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         confidence_level: float = 0.95,
         n_resamples: int = 500,
         random_state: Any = 0,
+        groups: ArrayLike | None = None,
     ) -> TrustReport:
         """Compare trust with the classifier's own confidence on labeled rows.
 
@@ -339,6 +365,8 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             Bootstrap resamples behind the intervals of AUROC.
         random_state : int, RandomState instance or None, default=0
             Seeds the resampling.
+        groups : array-like of shape (n,), default=None
+            Group of each row, where rows come in groups; intervals then resample whole groups.
 
         Returns
         -------
@@ -374,6 +402,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             confidence_level=confidence_level,
             n_resamples=n_resamples,
             random_state=random_state,
+            groups=groups,
         )
         return TrustReport(summary, correct, assessed.trust, confidence)
 
@@ -417,15 +446,48 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         # Only now, because the classes of a network are known after it has run.
         self.classes_ = np.asarray(getattr(self.estimator_, "classes_", np.unique(labels)))
         self.method_ = clone(method).fit(
-            vectors, labels, X_val=vectors_val, y_val=rows.labels_val, proba_val=proba, classes=self.classes_
+            vectors,
+            labels,
+            X_val=vectors_val,
+            y_val=rows.labels_val,
+            proba_val=proba,
+            classes=self.classes_,
+            groups=rows.groups,
+            groups_val=rows.groups_val,
         )
         self._n_train = len(labels)
         self._fitted_rows = FittedRows(hashes, encode_labels(seen, self.classes_, "y", owner))
 
+    def _checked_rows(self, X: Any) -> Any:
+        """New rows as those of fit were; warns if their columns have changed."""
+        check_fitted(self, "method_")
+        rows, changes = check_columns(self, X)
+        if changes:
+            warn_of_batch(changes, stacklevel=3)
+        return rows
+
+    def _unfamiliar(self, familiarity: FloatArray | None) -> str:
+        """A note if more rows of a batch are unfamiliar than by chance."""
+        if familiarity is None or not isinstance(self.method_, NeighborAgg):
+            return ""
+        least = float(self.method_.familiarity_.least().max())
+        found = too_many_unfamiliar(familiarity, least)
+        return (
+            ""
+            if found is None
+            else (
+                f"{found[0]:.0%} of these rows are unlike the training data ({found[1]:.0%} expected by chance); "
+                "a promised risk does not cover them. Hint: see the column familiarity; SelectiveClassifier("
+                "min_familiarity=…) rejects such rows."
+            )
+        )
+
     def _predict_once(self, X: Any, *, labels: bool) -> tuple[Predictions, FloatArray]:
         """Predictions for new rows, and their vectors."""
-        check_fitted(self, "method_")
-        rows = check_columns(self, X)
+        return self._predict_checked(self._checked_rows(X), labels=labels)
+
+    def _predict_checked(self, rows: Any, *, labels: bool) -> tuple[Predictions, FloatArray]:
+        """Predictions for rows that are as those of fit, and their vectors."""
         with refusals_explained(self, rows):
             found = Predictor(self.estimator_).once(rows, labels=labels)
         return found, self._vectorizer.vectors_of(rows, found.inputs)
@@ -459,7 +521,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
 def vectors_of(model: TrustedClassifier, X: Any) -> FloatArray:
     """Vectors of rows, for a model whose parts are fitted."""
-    rows = check_columns(model, X)
+    rows, _ = check_columns(model, X)
     with refusals_explained(model, rows):
         return model._vectorizer.transform(rows, preprocessing_of(model.estimator_))
 

@@ -38,6 +38,8 @@ SAME_ORDER_IN_A_BATCH = {
 }
 READ_OFF = MOST_PROBABLE | SAME_ORDER | SAME_ORDER_IN_A_BATCH
 NEAR_TIE = 1e-6
+# Changed columns that a message names.
+MAX_NAMED = 5
 NO_ROWS = np.empty(0, dtype=np.intp)
 # Objectives of boosting libraries with which the above holds; None is their default.
 PROBABILITY_OBJECTIVES = {None, "binary", "binary:logistic", "multi:softprob", "multiclass"}
@@ -141,12 +143,21 @@ def incoming_rows(model: Any, X: Any) -> Any:
     return as_rows(X, type(model).__name__, keep_vectors=has_preprocessing(model.estimator))
 
 
-def check_columns(model: Any, X: Any) -> Any:
-    """Check that rows have the columns that the model was fitted on."""
+def check_columns(model: Any, X: Any) -> tuple[Any, str]:
+    """Incoming rows, converted to the columns of fit, and a description of changes in them."""
     X = incoming_rows(model, X)
     if not (_has_columns_of_fit(model, X) or gives_vectors(model.estimator)):
         validate_data(model, X, reset=False, skip_check_array=True)
-    return X
+    if model.columns_ is None or not is_frame(X):
+        return X, ""
+    X, lines = model.columns_.conform(X)
+    if not lines:
+        return X, ""
+    more = f"; and {len(lines) - MAX_NAMED} more" if len(lines) > MAX_NAMED else ""
+    return X, (
+        f"Columns of these {len(X):,} rows are unlike those of fit: {'; '.join(lines[:MAX_NAMED])}{more} "
+        "Predictions and promises may not hold for them. Hint: prepare the columns as those of the training rows."
+    )
 
 
 def refusals_explained(model: Any, X: Any) -> AbstractContextManager[None]:

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from scipy.stats import binom
 
 import neighboragg
 from neighboragg._core.inputs import take_rows
@@ -26,9 +27,12 @@ from neighboragg._data.parquet import (
 from neighboragg._run.executor import executor_for
 from neighboragg._run.plan import BATCH_ROWS, PART_ROWS, PURPOSE, Plan, output_path
 from neighboragg._run.work import NOTED, ModelFile, ModelObject, RunResult, as_model, run_parts
-from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, InvalidParameterError
+from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, InvalidParameterError, TrustWarning
 from neighboragg.trust._assessment import Assessment
 from neighboragg.trust._seen import without_warning
+
+SEEN = "seen in fit"
+BY_CHANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class ScorePart:
     batch_rows: int
 
     def __call__(self, part: Part) -> Any:
-        """The results as an Arrow table, with a note if more rows than by chance were seen in fit."""
+        """The results as an Arrow table, with notes on what makes these rows unlike new rows of the kind of fit."""
         arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
         model = self.model.get()
         table = read_part(part, list(dict.fromkeys([*self.columns, *self.include])))
@@ -59,7 +63,9 @@ class ScorePart:
             if getattr(batches[0], name) is not None
         }
         included = {name: table.column(name) for name in self.include}
-        noted = {} if all(batch.copies_by_chance for batch in batches) else {NOTED: b"seen in fit"}
+        notes = {} if all(batch.copies_by_chance for batch in batches) else {SEEN: None}
+        notes |= dict.fromkeys(note for batch in batches for note in batch.notes)
+        noted = {NOTED: "\n".join(notes).encode()} if notes else {}
         return arrow.table(included | results).replace_schema_metadata(noted)
 
 
@@ -172,13 +178,30 @@ def score(
     work = ScorePart(source_of_model, chosen, included, BATCH_ROWS)
     with report_to(progress):
         written = run_parts(lambda folder: work, plan, path, executor, "Scoring", overwrite=overwrite)
-    if written.noted:
+    _warn_of(written)
+    return written
+
+
+def _warn_of(written: RunResult) -> None:
+    """Warn once about the notes on all parts."""
+    notes = [(part, note) for part, text in written.noted for note in text.split("\n")]
+    seen, others = ([part for part, note in notes if (note == SEEN) is wanted] for wanted in (True, False))
+    if seen:
         warnings.warn(
-            f"In {len(written.noted)} of {written.n_parts} parts, first in {written.noted[0].place}, more rows are "
+            f"In {len(seen)} of {written.n_parts} parts, first in {seen[0].place}, more rows are "
             "exact copies of training rows than chance explains. The classifier has seen them, so their trust looks "
             "better than for new rows.\n"
             "Hint: drop the rows with seen_in_fit, or pass rows that were not used in fit.",
             FittedRowsWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return written
+    unlike = len(dict.fromkeys(part.number for part in others))
+    # Each part is noted by chance once in a thousand times.
+    if unlike > binom.isf(BY_CHANCE, written.n_parts, BY_CHANCE):
+        first = next(note for _, note in notes if note != SEEN)
+        warnings.warn(
+            f"{unlike} of {written.n_parts} parts, first {others[0].place}, are unlike the rows that the model was "
+            f"fitted on: {first}",
+            TrustWarning,
+            stacklevel=3,
+        )

@@ -13,7 +13,7 @@ from scipy.special import bdtrc
 from neighboragg._core.stats import upper_limit
 from neighboragg._core.types import Array, BoolArray, FloatArray, IntArray
 from neighboragg._store.objects import Stored
-from neighboragg.exceptions import FittedRowsWarning, InvalidInputError
+from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, TrustWarning
 
 # Probability of a false alarm, and of underestimating how often rows are equal by chance.
 TAIL = 1e-3
@@ -33,12 +33,18 @@ _warns: ContextVar[bool] = ContextVar("warns", default=True)
 
 @contextmanager
 def without_warning() -> Iterator[None]:
-    """Do not warn about rows of fit within the block, in this thread: the caller reads `seen_in_fit` itself."""
+    """Do not warn about a batch within the block, in this thread: the caller reads the assessment itself."""
     token = _warns.set(False)
     try:
         yield
     finally:
         _warns.reset(token)
+
+
+def warn_of_batch(note: str, *, stacklevel: int) -> None:
+    """Warn of what makes a batch unlike the rows of fit, unless the caller reads its notes."""
+    if _warns.get():
+        warnings.warn(note, TrustWarning, stacklevel=stacklevel + 1)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -22,11 +22,53 @@ from neighboragg._core.estimators import (
     unfrozen,
     weight_parameter,
 )
-from neighboragg._core.inputs import holdout_mask, refuse_labels_as_column, take_rows
-from neighboragg._core.types import Array, FloatArray, IntArray
+from neighboragg._core.inputs import holdout_mask, is_missing, refuse_labels_as_column, take_rows
+from neighboragg._core.types import Array, BoolArray, FloatArray, IntArray
 from neighboragg._pool.crossfit import cross_fit
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
+from neighboragg.features import ColumnMemory
 from neighboragg.trust._predictor import check_columns, incoming_rows, refusals_explained
+from neighboragg.trust._seen import warn_of_batch
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """What rows depend on each other by: groups, or time."""
+
+    groups: Any = None
+    groups_val: Any = None
+    time: Any = None
+
+    def check(self, n: int, *, has_validation: bool, has_folds: bool, owner: str) -> "Dependence":
+        """The same as arrays, one value for each of the n training rows."""
+        if self.groups is not None and self.time is not None:
+            raise InvalidInputError(f"{owner}.fit got groups and time.\nHint: pass one of them.")
+        if self.time is not None and (has_validation or has_folds):
+            other = "X_val" if has_validation else "cv"
+            raise InvalidInputError(
+                f"{owner}.fit got time and {other}, but time says which rows to hold out.\n"
+                f"Hint: leave out one of them."
+            )
+        if self.groups_val is not None and not has_validation:
+            raise InvalidInputError(f"{owner}.fit got groups_val without X_val.\nHint: pass groups alone.")
+        arrays = {}
+        for name in ("groups", "time"):
+            if (given := getattr(self, name)) is None:
+                continue
+            values = np.asarray(given)
+            if values.shape != (n,):
+                raise InvalidInputError(
+                    f"{name} passed to {owner} must have one value for each row, shape ({n},). Got {values.shape}."
+                )
+            if np.array([is_missing(value) for value in values]).any():
+                raise InvalidInputError(
+                    f"{name} passed to {owner} has missing values.\nHint: drop these rows."
+                )
+            arrays[name] = values
+        return replace(self, **arrays)
+
+
+INDEPENDENT = Dependence()
 
 
 @dataclass(frozen=True)
@@ -42,13 +84,30 @@ class TrainingRows:
     proba: FloatArray | None = None
     #: Positions of the validation rows, where they were drawn from the training rows.
     held_out: IntArray | None = None
+    groups: Array | None = None
+    groups_val: Any = None
+    time: Array | None = None
 
 
-def training_rows(model: Any, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> TrainingRows:
+def training_rows(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    X_val: Any,
+    y_val: Any,
+    dependence: Dependence = INDEPENDENT,
+) -> TrainingRows:
     """The arguments of fit of a model, checked."""
     owner = type(model).__name__
     X = incoming_rows(model, X)
     labels = _checked_labels(model, X, y)
+    model.columns_ = ColumnMemory.of(X)
+    has_validation = X_val is not None or y_val is not None
+    dependence = dependence.check(
+        len(labels), has_validation=has_validation, has_folds=model.cv is not None, owner=owner
+    )
+    depends: dict[str, Any] = vars(dependence)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weight is not None:
         check_same_length(labels, "X", weight, "sample_weight", owner)
@@ -60,14 +119,16 @@ def training_rows(model: Any, X: Any, y: Any, sample_weight: Any, X_val: Any, y_
                 "Hint: fit(X_train, y_train, X_val=X_val, y_val=y_val) with rows the classifier has not seen."
             )
         refuse_frozen_parts(model.estimator, model.features, owner)
-        return TrainingRows(X, labels, weight)
+        return TrainingRows(X, labels, weight, **depends)
     if X_val is None or y_val is None:
         given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
         raise InvalidInputError(f"{owner}.fit got {given} without {missing}.\nHint: pass both, or neither.")
     _warn_of_refit(model.estimator, owner)
     with refusals_explained(model, X):
-        X_val = check_columns(model, X_val)
-        return TrainingRows(X, labels, weight, X_val, check_labels(y_val, "y_val", owner))
+        X_val, changes = check_columns(model, X_val)
+        if changes:
+            warn_of_batch(f"In X_val: {changes}", stacklevel=3)
+        return TrainingRows(X, labels, weight, X_val, check_labels(y_val, "y_val", owner), **depends)
 
 
 def _checked_labels(model: Any, X: Any, y: Any) -> Array:
@@ -114,14 +175,21 @@ def with_unseen_rows(model: Any, rows: TrainingRows) -> TrainingRows:
         return rows
     if model.cv is not None:
         refuse_supervised_vectors(model.estimator, model.features, owner)
-        proba = out_of_fold(model.estimator, rows.X, rows.labels, model.cv, rows.weight, owner)
+        proba = out_of_fold(model.estimator, rows, model.cv, owner)
         return replace(rows, proba=proba)
     share = check_real(model.validation_fraction, "validation_fraction", owner, low=0, high=1)
     codes = np.unique(rows.labels, return_inverse=True)[1]
-    held_out = holdout_mask(codes, share, check_random_state(model.random_state))
-    if not held_out.any():
+    rng = check_random_state(model.random_state)
+    if rows.time is not None:
+        held_out = _latest(rows.time, share)
+    elif rows.groups is not None:
+        held_out = _whole_groups(rows.groups, share, rng)
+    else:
+        held_out = holdout_mask(codes, share, rng)
+    if not held_out.any() or held_out.all():
+        why = "no class has two" if rows.time is None and rows.groups is None else "they cannot be divided"
         raise InvalidInputError(
-            f"{owner} cannot hold out validation rows: n_samples={len(codes)} and no class has two.\n"
+            f"{owner} cannot hold out validation rows: n_samples={len(codes)} and {why}.\n"
             "Hint: pass more rows, or X_val and y_val."
         )
     train, val = np.flatnonzero(~held_out), np.flatnonzero(held_out)
@@ -132,7 +200,23 @@ def with_unseen_rows(model: Any, rows: TrainingRows) -> TrainingRows:
         X_val=take_rows(rows.X, val),
         labels_val=rows.labels[val],
         held_out=val,
+        groups=None if rows.groups is None else rows.groups[train],
+        groups_val=None if rows.groups is None else rows.groups[val],
     )
+
+
+def _latest(time: Array, share: float) -> BoolArray:
+    """About that share of the rows, later than all others; rows of one time stay together."""
+    order = np.sort(time)
+    return np.asarray(time > order[max(0, len(time) - 1 - max(1, round(share * len(time))))])
+
+
+def _whole_groups(groups: Array, share: float, rng: np.random.RandomState) -> BoolArray:
+    """Groups drawn at random until they have about that share of the rows."""
+    codes = np.unique(groups, return_inverse=True)[1].ravel()
+    drawn = rng.permutation(codes.max() + 1)
+    before = np.cumsum(np.bincount(codes)[drawn]) - np.bincount(codes)[drawn]
+    return np.isin(codes, drawn[before < share * len(codes)])
 
 
 def fitted_classifier(estimator: Any, rows: TrainingRows, owner: str) -> Any:
@@ -143,16 +227,30 @@ def fitted_classifier(estimator: Any, rows: TrainingRows, owner: str) -> Any:
     return clone(estimator).fit(rows.X, rows.labels, **params)
 
 
-def out_of_fold(
-    estimator: Any, X: Any, labels: Array, cv: Any, weight: FloatArray | None, owner: str
-) -> FloatArray:
-    """Probabilities of every row by classifiers trained without it."""
-    splits = list(check_cv(cv, labels, classifier=True).split(X, labels))
+def out_of_fold(estimator: Any, rows: TrainingRows, cv: Any, owner: str) -> FloatArray:
+    """Probabilities of every row by classifiers trained without it, and without its group."""
+    X, labels, weight = rows.X, rows.labels, rows.weight
+    if rows.groups is not None and isinstance(cv, int):
+        cv = StratifiedGroupKFold(cv)
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", "The groups parameter is ignored"
+        )  # whether it matters is checked below
+        splits = list(check_cv(cv, labels, classifier=True).split(X, labels, rows.groups))
+    if rows.groups is not None and any(
+        np.isin(rows.groups[test], rows.groups[train]).any() for train, test in splits
+    ):
+        raise InvalidInputError(
+            f"cv passed to {owner} has rows of one group in training and in test.\n"
+            "Hint: cv=5, or GroupKFold(5)."
+        )
     tested = np.concatenate([test for _, test in splits])
     if (lacking := np.setdiff1d(np.arange(len(labels)), tested)).size:
         raise InvalidInputError(
             f"cv passed to {owner} leaves {len(lacking)} rows without an out-of-fold prediction, "
-            f"the first is row {lacking[0]}.\nHint: use a partition of the rows, such as cv=5."
+            f"the first is row {lacking[0]}.\n"
+            "Hint: use a partition of the rows, such as cv=5; for rows in the order of time, leave out cv and pass "
+            "time= to fit."
         )
     return cross_fit(
         lambda n: clone(estimator),
