@@ -65,7 +65,7 @@ def table2(
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Length of the training.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=100, help="Number of training and of test pictures to use.")
+        int | None, typer.Option(min=100, help="Number of training and of test images to use.")
     ] = None,
     method: Annotated[
         list[str] | None, typer.Option(help="A method to compute; may be repeated. All by default.")

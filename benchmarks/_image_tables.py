@@ -39,8 +39,8 @@ def table2() -> str:
     )
     trained = [next(row for row in rows if row["set"] == name) for name in sets]
     notes = "; ".join(
-        f"{row['set']}: {row['base']}, {row['epochs']} epochs on {row['n_train']:,} pictures, {row['n_val']:,} for "
-        f"validation, {row['accuracy']:.2%} of {row['n_test']:,} test pictures right"
+        f"{row['set']}: {row['base']}, {row['epochs']} epochs on {row['n_train']:,} images, {row['n_val']:,} for "
+        f"validation, {row['accuracy']:.2%} of {row['n_test']:,} test images right"
         for row in trained
     )
     counts = {
@@ -93,9 +93,9 @@ def network_cost() -> str:
     return "\n".join(lines)
 
 
-def pictures() -> str:
-    """Wrong labels of pictures found by the built-in descriptor, by views, and by views together."""
-    rows = read("pictures")
+def image_labels() -> str:
+    """Wrong labels of images found by the built-in descriptor, by views, and by views together."""
+    rows = read("image_labels")
     sets = list(dict.fromkeys(row["set"] for row in rows))
     cell = {(row["set"], row["by"]): row for row in rows}
     lines = [

@@ -37,7 +37,7 @@ AXES = {
 LARGE = {"rows": (10_000, 100_000, 1_000_000)}
 CALLS = ("fit", "score", "find_mislabeled", "cleanlab")
 # Rows beyond which a call is left out, as it would take hours or all of the memory.
-MOST_ROWS = {"find_mislabeled": 100_000, "cleanlab": 20_000}
+MAX_ROWS = {"find_mislabeled": 100_000, "cleanlab": 20_000}
 NOISE, TIME_LIMIT = 0.05, 3600
 
 
@@ -83,7 +83,7 @@ def measure(shape: dict[str, int]) -> dict[str, dict[str, float]]:
     """CPU seconds and memory of every call."""
     found = {}
     for name, call in calls(shape):
-        if shape["rows"] > MOST_ROWS.get(name, np.inf):
+        if shape["rows"] > MAX_ROWS.get(name, np.inf):
             continue
         ctypes.CDLL(None).malloc_trim(0)  # memory that is free already does not hide what the call takes
         Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew

@@ -1,7 +1,7 @@
 """The paper's figures of how the method works, on its toy data and on Landsat.
 
 Weights of the paper's network and the correlation between its two parts (the paper: -0.90 on Landsat); trust and
-confidence by local density; confidence and trust over a plane for a shallow and a deep classifier. Pictures go to
+confidence by local density; confidence and trust over a plane for a shallow and a deep classifier. Figures go to
 docs/images, numbers to benchmarks/results/mechanism.json.
 """
 
@@ -34,7 +34,7 @@ def network_of(cell: Cell, seed: int) -> NeighborAgg:
 
 
 def weights(base: str) -> list[dict[str, Any]]:
-    """Correlation of the weights on Landsat, seed by seed; the picture is that of the first."""
+    """Correlation of the weights on Landsat, seed by seed; the figure is that of the first."""
     X, labels = load_matrix("landsat", None)
     found = []
     for seed in range(N_SEEDS):
@@ -54,7 +54,7 @@ def density(cell: Cell, method: NeighborAgg) -> None:
     predicted = proba.argmax(axis=1)
     distances = method.kneighbors(rows)[0][np.arange(len(rows)), predicted]
     pool = NeighborAgg()
-    trust = cell.trust(pool, "tamed")
+    trust = cell.trust(pool, "quantiles")
     TrustByDensityDisplay(
         cell.correct, trust, proba.max(axis=1), np.exp(-distances).mean(axis=1)
     ).plot().figure_.savefig(IMAGES / "trust-by-density.png", dpi=110)

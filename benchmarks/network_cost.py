@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from benchmarks._record import save
-from benchmarks.images import ARCHITECTURES, TABLE2_SETS, Training, load_pictures, three_layers, train_network
+from benchmarks.images import ARCHITECTURES, TABLE2_SETS, Training, load_images, three_layers, train_network
 from neighboragg import NeighborAgg
 from neighboragg._core.views import split_views
 from neighboragg._pool.network import NetworkAggregator
@@ -67,7 +67,7 @@ def forward(network: torch.nn.Module, rows: torch.Tensor) -> None:
 
 
 class Layers:
-    """What methods see of the pictures: the first layers, reduced as in a TrustedClassifier."""
+    """What methods see of the images: the first layers, reduced as in a TrustedClassifier."""
 
     def __init__(self, found: dict[str, Any], n_layers: int) -> None:
         self.found = {part: dict(list(one.views.items())[:n_layers]) for part, one in found.items()}
@@ -85,12 +85,12 @@ class Layers:
 def main(folder: Path) -> None:
     torch.set_num_threads(1)
     architecture, epochs = TABLE2_SETS[SET]
-    pictures = load_pictures(SET)
+    images = load_images(SET)
     training = Training(SET, architecture, epochs, None, seed=0, changed=False)
-    codes = {part: pictures.codes[getattr(pictures, part)] for part in ("train", "val")}
-    network = train_network(training, pictures.X[pictures.train], codes["train"], 10, folder / "networks")
+    codes = {part: images.codes[getattr(images, part)] for part in ("train", "val")}
+    network = train_network(training, images.X[images.train], codes["train"], 10, folder / "networks")
     classifier = TorchClassifier(network, layers=three_layers(network))
-    found = {part: classifier.embed(pictures.X[getattr(pictures, part)]) for part in ("train", "val", "test")}
+    found = {part: classifier.embed(images.X[getattr(images, part)]) for part in ("train", "val", "test")}
     layers = {n: Layers(found, n) for n in (1, 2, 3)}
     proba = {part: embedded.proba for part, embedded in found.items()}
 
@@ -106,7 +106,7 @@ def main(folder: Path) -> None:
         )
         print(f"fitted: {name}", flush=True)
 
-    test = torch.from_numpy(pictures.X[pictures.test])
+    test = torch.from_numpy(images.X[images.test])
     resnet = ARCHITECTURES["resnet18"](1, test.shape[2], 10).eval()
     some = test[:N_RESNET]
     seconds: dict[str, list[float]] = {}

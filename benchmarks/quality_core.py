@@ -17,13 +17,13 @@ from neighboragg.methods import MaxConfidence, TemperatureScaling, TrustMethod, 
 from neighboragg.metrics import auroc, average_precision_error, expected_calibration_error
 from neighboragg.trust._compare import Cell, make_cell
 
-# Each method with the vectors it works on: standardized features as in the paper, or tamed ones.
+# Each method with the vectors it works on: standardized features as in the paper, or normal scores of quantiles.
 METHODS: dict[str, tuple[Callable[[], TrustMethod], str]] = {
     "max-softmax": (MaxConfidence, "scaled"),
     "temperature": (TemperatureScaling, "scaled"),
     "Trust Score": (TrustScore, "scaled"),
     "network": (lambda: NeighborAgg("network", n_jobs=-1), "scaled"),
-    "pool": (lambda: NeighborAgg(n_jobs=-1), "tamed"),
+    "pool": (lambda: NeighborAgg(n_jobs=-1), "quantiles"),
 }
 
 BASES = ("LR", "RF")

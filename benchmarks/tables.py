@@ -536,7 +536,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "table2": image_tables.table2,
     "views": image_tables.views,
     "network-cost": image_tables.network_cost,
-    "pictures": image_tables.pictures,
+    "image-labels": image_tables.image_labels,
     "ablation": ablation,
     "prototype": beside_prototype,
     "exceptions": exceptions_to_the_paper,

@@ -1,4 +1,4 @@
-"""Pictures of the review page: docs/images/review-light.png, review-dark.png and review-phone.png.
+"""Screenshots of the review page: docs/images/review-light.png, review-dark.png and review-phone.png.
 
 Run with the `review` extra, playwright and an installed Chromium: ``python docs/make_review_screenshots.py``.
 The data are scikit-learn's wines with twelve labels changed on purpose.
@@ -33,7 +33,7 @@ CHROMIUM_ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PICTURES = {"light": (1280, 1240), "dark": (1280, 1240), "phone": (390, 844)}
+SCREENSHOTS = {"light": (1280, 1240), "dark": (1280, 1240), "phone": (390, 844)}
 SERVER = "import sys; from neighboragg import review; review(sys.argv[1], open_browser=False)"
 
 
@@ -106,8 +106,8 @@ def reasons(
 
 
 def photograph(browser: Browser, address: str, name: str) -> None:
-    """Decide some rows by keys, then take the picture."""
-    width, height = PICTURES[name]
+    """Decide some rows by keys, then take the screenshot."""
+    width, height = SCREENSHOTS[name]
     context = browser.new_context(
         color_scheme="dark" if name == "dark" else "light", viewport={"width": width, "height": height}
     )
@@ -123,10 +123,10 @@ def photograph(browser: Browser, address: str, name: str) -> None:
 
 
 def main() -> None:
-    """Serve the wines, and take the pictures."""
+    """Serve the wines, and take the screenshots."""
     IMAGES.mkdir(exist_ok=True)
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    for name in PICTURES:
+    for name in SCREENSHOTS:
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder) / "wines.json"
             save_review_set(source, wine_review_set())

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.exceptions import NotFittedError
 
 from neighboragg._core.checks import check_fitted, check_proba, check_rows
-from neighboragg.features._quantiles import TamedScores
+from neighboragg.features._quantiles import QuantileScores
 
 ANY_VALUE = st.one_of(st.floats(-1e3, 1e3), st.sampled_from([np.nan, np.inf, -np.inf, 1e200, -1e151]))
 
@@ -55,7 +55,7 @@ def test_plain_rows_are_not_copied():
 
 
 def test_an_estimator_that_is_not_fitted_says_so():
-    tamed = TamedScores()
-    with pytest.raises(NotFittedError, match="This TamedScores instance is not fitted yet"):
-        check_fitted(tamed, "quantiles_")
-    check_fitted(tamed.fit(np.ones((3, 2))), "quantiles_")
+    scorer = QuantileScores()
+    with pytest.raises(NotFittedError, match="This QuantileScores instance is not fitted yet"):
+        check_fitted(scorer, "quantiles_")
+    check_fitted(scorer.fit(np.ones((3, 2))), "quantiles_")

@@ -1,7 +1,7 @@
-"""The paper's Table 2: networks trained on pictures, and every trust method on them."""
+"""The paper's Table 2: networks trained on images, and every trust method on them."""
 
+from benchmarks.images._datasets import load_images
 from benchmarks.images._networks import ARCHITECTURES, three_layers
-from benchmarks.images._pictures import load_pictures
 from benchmarks.images._study import IMAGE_METHODS, TABLE2_SETS, table2
 from benchmarks.images._training import Training, train_network
 
@@ -10,7 +10,7 @@ __all__ = [
     "IMAGE_METHODS",
     "TABLE2_SETS",
     "Training",
-    "load_pictures",
+    "load_images",
     "table2",
     "three_layers",
     "train_network",

@@ -1,4 +1,4 @@
-"""A picture of the comparison on images."""
+"""A figure of the comparison on images."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ def images_figure(
     sets, methods : sequence of str
         What is drawn; methods without any result are left out.
     path : Path
-        Where the picture is written.
+        Where the figure is written.
     """
     figure_module = import_extra("matplotlib.figure", extra="cli", purpose="The figure of Table 2")
     means = {

@@ -22,18 +22,18 @@ from neighboragg.torch import ConfidNet, DeepEnsemble, MCDropout
 
 __all__ = [
     "EMBEDDING",
+    "IMAGES",
     "IMAGE_ENTRANTS",
     "LAYERS",
     "LOGITS",
-    "PICTURES",
     "TWO_LAYERS",
     "ImageEntrant",
     "entrants_for",
 ]
 
-#: What a method sees of a picture: the embedding before the last layer, that and the last convolution, all layers that
-#: are usual, the logits followed by the embedding, or the picture itself.
-EMBEDDING, TWO_LAYERS, LAYERS, LOGITS, PICTURES = "embedding", "two layers", "layers", "logits", "pictures"
+#: What a method sees of an image: the embedding before the last layer, that and the last convolution, all layers that
+#: are usual, the logits followed by the embedding, or the image itself.
+EMBEDDING, TWO_LAYERS, LAYERS, LOGITS, IMAGES = "embedding", "two layers", "layers", "logits", "images"
 SMALL = "cnn"
 N_MEMBERS = 3
 N_PASSES = 20
@@ -49,7 +49,7 @@ class ImageEntrant:
     make : callable
         Takes the networks; the first is the one whose predictions are judged.
     rows : str, default="embedding"
-        One of "embedding", "two layers", "layers", "logits" and "pictures".
+        One of "embedding", "two layers", "layers", "logits" and "images".
     n_networks : int, default=1
         How many networks it needs.
     only_small : bool, default=False
@@ -82,8 +82,8 @@ IMAGE_ENTRANTS: dict[str, ImageEntrant] = {
     "Energy": _alone(Energy, LOGITS),
     "NNGuide": _alone(NNGuide, LOGITS),
     "ConfidNet": _alone(lambda: ConfidNet(max_epochs=N_EPOCHS), LOGITS),
-    "MC-dropout": ImageEntrant(lambda networks: MCDropout(networks[0], n_passes=N_PASSES), PICTURES, only_small=True),
-    "Deep ensemble": ImageEntrant(DeepEnsemble, PICTURES, N_MEMBERS, only_small=True),
+    "MC-dropout": ImageEntrant(lambda networks: MCDropout(networks[0], n_passes=N_PASSES), IMAGES, only_small=True),
+    "Deep ensemble": ImageEntrant(DeepEnsemble, IMAGES, N_MEMBERS, only_small=True),
     "Pool, no learned metric": _alone(lambda: NeighborAgg(learned_metric=False)),
     "Pool, two layers": _alone(NeighborAgg, TWO_LAYERS),
     "Pool, three layers": _alone(NeighborAgg, LAYERS),

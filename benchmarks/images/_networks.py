@@ -1,4 +1,4 @@
-"""Reference networks: the paper's small convolutional network, and residual networks for small pictures."""
+"""Reference networks: the paper's small convolutional network, and residual networks for small images."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ class SmallCNN(nn.Module):
     Parameters
     ----------
     n_channels, size : int
-        Of the pictures, which are squares.
+        Of the images, which are squares.
     n_classes : int
     """
 
@@ -29,7 +29,7 @@ class SmallCNN(nn.Module):
         self.head = nn.Linear(128, n_classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Logits of pictures."""
+        """Logits of images."""
         x = nn.functional.max_pool2d(torch.relu(self.conv1(x)), 2)
         x = nn.functional.max_pool2d(torch.relu(self.conv2(x)), 2)
         x = torch.relu(self.dense(x.flatten(1)))
@@ -79,12 +79,12 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A residual network for pictures of 32 × 32 pixels: no pooling at the start.
+    """A residual network for images of 32 × 32 pixels: no pooling at the start.
 
     Parameters
     ----------
     n_channels, size : int
-        Of the pictures; any size will do.
+        Of the images; any size will do.
     n_classes : int
     block : type
         :class:`BasicBlock` or :class:`Bottleneck`.
@@ -119,7 +119,7 @@ class ResNet(nn.Module):
         self.head = nn.Linear(n_in, n_classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Logits of pictures."""
+        """Logits of images."""
         return self.head(self.stages(self.stem(x)).mean(dim=(2, 3)))
 
 

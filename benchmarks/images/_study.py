@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.images._datasets import Images, load_images
 from benchmarks.images._figure import images_figure
 from benchmarks.images._lineup import (
     EMBEDDING,
     IMAGE_ENTRANTS,
+    IMAGES,
     LAYERS,
     LOGITS,
-    PICTURES,
     TWO_LAYERS,
     entrants_for,
 )
 from benchmarks.images._networks import ARCHITECTURES, three_layers
-from benchmarks.images._pictures import Pictures, load_pictures
 from benchmarks.images._training import Training, train_network
 from benchmarks.paper import TABLE2_PRINTED
 from benchmarks.runs import Comparison, ResultStore, machine
 from neighboragg._core.packages import import_extra
-from neighboragg._core.progress import Listener, announce, telling
+from neighboragg._core.progress import Listener, begin_stage, report_to
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._core.views import split_views
 from neighboragg.exceptions import InvalidParameterError
@@ -63,7 +63,7 @@ def table2(
     Parameters
     ----------
     folder : Path
-        Results are kept in `images.jsonl` there, networks in `networks` and a picture in `table2.png`; what is
+        Results are kept in `images.jsonl` there, networks in `networks` and an image in `table2.png`; what is
         finished is not done again.
     sets : sequence of str, default=("mnist", "fashion_mnist", "cifar10")
     methods : sequence of str
@@ -71,7 +71,7 @@ def table2(
     architecture : str, default=None
         One of :data:`ARCHITECTURES` for all sets, instead of that of :data:`TABLE2_SETS`.
     epochs, limit : int, default=None
-        Length of the training, and number of training and of test pictures, where the machine is small. Both are
+        Length of the training, and number of training and of test images, where the machine is small. Both are
         written into the results.
     n_seeds : int, default=5
         Seeds of the methods; the network and the split are the same for all, as in the paper. A method without
@@ -92,7 +92,7 @@ def table2(
     import_extra("matplotlib.figure", extra="cli", purpose="The figure of Table 2")
     store = ResultStore(folder / "images.jsonl")
     bases = []
-    with telling(progress):
+    with report_to(progress):
         for name in sets:
             usual, length = TABLE2_SETS[name]
             training = Training(
@@ -135,12 +135,12 @@ def _compute(
     missing = {name: lacking for name, lacking in missing.items() if lacking}
     if not missing:
         return
-    pictures = load_pictures(training.set, limit=training.limit)
+    images = load_images(training.set, limit=training.limit)
     n_networks = max(IMAGE_ENTRANTS[name].n_networks for name in missing)
-    networks = _networks(training, pictures, n_networks, folder / "networks")
-    embedded = _Embedded.of(networks, pictures)
+    networks = _networks(training, images, n_networks, folder / "networks")
+    embedded = _Embedded.of(networks, images)
     for name, lacking in missing.items():
-        announce(f"{name} on {training.set}")
+        begin_stage(f"{name} on {training.set}")
         rows: dict[int, dict[str, Any]] = {}
         for cell in lacking:
             seed = cell["seed"] if embedded.is_seeded(name) else 0
@@ -149,22 +149,22 @@ def _compute(
             store.add([{**cell, **rows[seed]}])
 
 
-def _networks(training: Training, pictures: Pictures, n_networks: int, folder: Path) -> list[torch.nn.Module]:
+def _networks(training: Training, images: Images, n_networks: int, folder: Path) -> list[torch.nn.Module]:
     """The network that is judged, and others from other seeds, which are trained half as long."""
-    n_classes = int(pictures.codes.max()) + 1
+    n_classes = int(images.codes.max()) + 1
     others = [
         replace(training, seed=seed, epochs=max(1, training.epochs // 2)) for seed in range(1, n_networks)
     ]
-    rows = pictures.X[pictures.train], pictures.codes[pictures.train]
+    rows = images.X[images.train], images.codes[images.train]
     return [train_network(one, *rows, n_classes, folder) for one in (training, *others)]
 
 
 @dataclass(frozen=True)
 class _Embedded:
-    """Networks, and what the first makes of the pictures; seconds of its own pass over the test pictures."""
+    """Networks, and what the first makes of the images; seconds of its own pass over the test images."""
 
     networks: Sequence[torch.nn.Module]
-    pictures: Pictures
+    images: Images
     vectors: FloatArray
     widths: dict[str, int]
     logits: FloatArray
@@ -174,26 +174,26 @@ class _Embedded:
     seconds: float
 
     @classmethod
-    def of(cls, networks: Sequence[torch.nn.Module], pictures: Pictures) -> "_Embedded":
-        rows = {"train": pictures.train, "val": pictures.val, "test": pictures.test}
+    def of(cls, networks: Sequence[torch.nn.Module], images: Images) -> "_Embedded":
+        rows = {"train": images.train, "val": images.val, "test": images.test}
         classifier = TorchClassifier(networks[0], layers=three_layers(networks[0]))
         found, seconds = {}, 0.0
         for part, chosen in rows.items():
             start = time.process_time()
-            found[part] = classifier.embed(pictures.X[chosen])
-            seconds = time.process_time() - start  # of the last part, the test pictures
+            found[part] = classifier.embed(images.X[chosen])
+            seconds = time.process_time() - start  # of the last part, the test images
         ends = np.cumsum([len(chosen) for chosen in rows.values()])
         places = np.split(np.arange(ends[-1]), ends[:-1])
         # The same reduction of earlier layers as in a TrustedClassifier.
         features = EmbeddedFeatures().fit(found["train"].views)
         return cls(
             networks,
-            pictures,
+            images,
             np.concatenate([features.transform(part.stacked) for part in found.values()]),
             features.views,
             np.concatenate([part.output for part in found.values()]),
             np.concatenate([part.proba for part in found.values()]),
-            np.concatenate([pictures.codes[chosen] for chosen in rows.values()]),
+            np.concatenate([images.codes[chosen] for chosen in rows.values()]),
             dict(zip(rows, places, strict=True)),
             seconds,
         )
@@ -238,8 +238,8 @@ class _Embedded:
         return IMAGE_ENTRANTS[name].make(self.networks)
 
     def _rows(self, part: str, kind: str) -> Any:
-        if kind == PICTURES:
-            return self.pictures.X[getattr(self.pictures, part)]
+        if kind == IMAGES:
+            return self.images.X[getattr(self.images, part)]
         rows = self.parts[part]
         views = split_views(self.vectors[rows], self.widths)
         n_layers = {TWO_LAYERS: 2, LAYERS: len(views)}.get(kind, 1)

@@ -9,20 +9,20 @@ from typing import Any
 import torch
 
 from benchmarks.images._networks import ARCHITECTURES
-from neighboragg._core.progress import announce, expect, step
+from neighboragg._core.progress import add_total, advance, begin_stage
 from neighboragg._core.types import FloatArray, IntArray
 
 __all__ = ["Training", "train_network"]
 
 BATCH_SIZE = 128
 LEARNING_RATE = 2e-3
-# Pixels that a picture is moved by, where pictures may be changed.
+# Pixels that an image is moved by, where images may be changed.
 LARGEST_MOVE = 4
 
 
 @dataclass(frozen=True)
 class Training:
-    """All that a trained network depends on, but the pictures themselves."""
+    """All that a trained network depends on, but the images themselves."""
 
     set: str
     architecture: str
@@ -39,14 +39,14 @@ class Training:
 
 
 def train_network(
-    training: Training, pictures: FloatArray, codes: IntArray, n_classes: int, folder: Path
+    training: Training, images: FloatArray, codes: IntArray, n_classes: int, folder: Path
 ) -> torch.nn.Module:
     """Train a network, or take up where an earlier run stopped, or load it if that was at the end.
 
     Parameters
     ----------
     training : Training
-    pictures : ndarray of shape (n, n_channels, size, size)
+    images : ndarray of shape (n, n_channels, size, size)
     codes : ndarray of shape (n,)
     n_classes : int
     folder : Path
@@ -57,18 +57,18 @@ def train_network(
     network : torch.nn.Module
     """
     torch.manual_seed(training.seed)
-    network = ARCHITECTURES[training.architecture](pictures.shape[1], pictures.shape[2], n_classes)
+    network = ARCHITECTURES[training.architecture](images.shape[1], images.shape[2], n_classes)
     optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=5e-4)
-    batches = -(-len(pictures) // BATCH_SIZE)
+    batches = -(-len(images) // BATCH_SIZE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, LEARNING_RATE, total_steps=max(2, training.epochs * batches)
     )
     parts: dict[str, Any] = {"network": network, "optimizer": optimizer, "schedule": schedule}
     path = folder / training.name()
     done = _load(path, parts)
-    announce(f"Training {training.architecture} on {training.set}")
-    expect((training.epochs - done) * batches)
-    X, y = torch.from_numpy(pictures), torch.from_numpy(codes)
+    begin_stage(f"Training {training.architecture} on {training.set}")
+    add_total((training.epochs - done) * batches)
+    X, y = torch.from_numpy(images), torch.from_numpy(codes)
     for epoch in range(done, training.epochs):
         # Each epoch has a seed of its own, so that a resumed run goes on as if it had not stopped.
         generator = torch.Generator().manual_seed(1000 * training.seed + epoch)
@@ -80,7 +80,7 @@ def train_network(
             torch.nn.functional.cross_entropy(network(batch), y[rows]).backward()
             optimizer.step()
             schedule.step()
-            step()
+            advance()
         _save(path, parts, epoch + 1)
     return network.eval()
 
@@ -102,14 +102,14 @@ def _save(path: Path, parts: dict[str, Any], epochs: int) -> None:
     partial.replace(path)
 
 
-def _changed(pictures: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Pictures moved by some pixels, and half of them mirrored."""
-    size = pictures.shape[2]
-    padded = torch.nn.functional.pad(pictures, (LARGEST_MOVE,) * 4)
-    starts = torch.randint(0, 2 * LARGEST_MOVE + 1, (2, len(pictures)), generator=generator)
+def _changed(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Images moved by some pixels, and half of them mirrored."""
+    size = images.shape[2]
+    padded = torch.nn.functional.pad(images, (LARGEST_MOVE,) * 4)
+    starts = torch.randint(0, 2 * LARGEST_MOVE + 1, (2, len(images)), generator=generator)
     rows = starts[0][:, None] + torch.arange(size)
     columns = starts[1][:, None] + torch.arange(size)
-    mirrored = torch.rand(len(pictures), generator=generator) < 0.5
+    mirrored = torch.rand(len(images), generator=generator) < 0.5
     columns = torch.where(mirrored[:, None], columns.flip(1), columns)
-    which = torch.arange(len(pictures))[:, None, None]
+    which = torch.arange(len(images))[:, None, None]
     return padded.permute(0, 2, 3, 1)[which, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)

@@ -16,7 +16,7 @@ __all__ = ["boosting_margins", "knn_disagreement", "knn_shapley", "out_of_fold_l
 # SimiFeat's own setting.
 N_NEIGHBORS = 10
 # Of HOC: rows start as mostly right, and the search stops when it no longer gets anywhere.
-FIRST_LOGIT, MOST_STEPS = 3.0, 150
+FIRST_LOGIT, MAX_STEPS = 3.0, 150
 BLOCK_ROWS = 500
 
 
@@ -86,7 +86,7 @@ def _consensus(y: IntArray, near: IntArray, n_classes: int) -> tuple[FloatArray,
     # Shares are small, and so are their squares: scaled, or the search would stop at once.
     found = minimize(
         lambda theta: tuple(n * part for part in loss(theta)),
-        start, jac=True, method="L-BFGS-B", options={"maxiter": MOST_STEPS},
+        start, jac=True, method="L-BFGS-B", options={"maxiter": MAX_STEPS},
     )  # fmt: skip
     return _softmax(found.x[n_classes:].reshape(n_classes, n_classes)), _softmax(found.x[:n_classes])
 

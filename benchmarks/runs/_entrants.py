@@ -37,9 +37,9 @@ METHODS: dict[str, Entrant] = {
     "TrustScore": Entrant(TrustScore),
     "GCN-1hop": Entrant(NeighborGCN),
     "Network": Entrant(lambda: NeighborAgg(NetworkAggregator(bandwidth=1.0))),
-    "Pool, fast": Entrant(lambda: NeighborAgg(effort="fast"), "tamed"),
-    "Pool": Entrant(NeighborAgg, "tamed"),
-    "Pool, best": Entrant(lambda: NeighborAgg(effort="best"), "tamed"),
+    "Pool, fast": Entrant(lambda: NeighborAgg(effort="fast"), "quantiles"),
+    "Pool": Entrant(NeighborAgg, "quantiles"),
+    "Pool, best": Entrant(lambda: NeighborAgg(effort="best"), "quantiles"),
 }
 
 

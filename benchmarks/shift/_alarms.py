@@ -17,20 +17,20 @@ N_NEIGHBORS = 5
 
 def _familiarity(shifted: ShiftedCell) -> FloatArray:
     cell = shifted.cell
-    return shifted.pool.familiarity(cell.vectors["tamed"][cell.test], cell.proba[cell.test])
+    return shifted.pool.familiarity(cell.vectors["quantiles"][cell.test], cell.proba[cell.test])
 
 
 def _distance(shifted: ShiftedCell) -> FloatArray:
     """Distance to the fifth nearest training row."""
-    cell, X = shifted.cell, shifted.cell.vectors["tamed"]
+    cell, X = shifted.cell, shifted.cell.vectors["quantiles"]
     index = ClasswiseNeighbors(N_NEIGHBORS).fit(X[cell.train], np.zeros(len(cell.train), dtype=np.intp))
     return _conformal(*(index.kneighbors(X[rows])[0][:, 0, -1] for rows in (cell.val, cell.test)))
 
 
 def _mahalanobis(shifted: ShiftedCell) -> FloatArray:
     """Distance to the nearest class mean, by the covariance within classes."""
-    cell, X = shifted.cell, shifted.cell.vectors["tamed"]
-    method = cell.fit(Mahalanobis(), "tamed")
+    cell, X = shifted.cell, shifted.cell.vectors["quantiles"]
+    method = cell.fit(Mahalanobis(), "quantiles")
     return _conformal(
         *(
             -method.predict_trust(X[rows], cell.proba[rows]).max(axis=1)  # falls with the distance

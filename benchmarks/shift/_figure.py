@@ -1,4 +1,4 @@
-"""Trust beside accuracy, and the power of alarms, in one picture."""
+"""Trust beside accuracy, and the power of alarms, in one figure."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

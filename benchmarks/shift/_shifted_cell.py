@@ -46,7 +46,7 @@ class ShiftedCell:
     def pool(self) -> NeighborAgg:
         """The default method, fitted once for all that is asked of it."""
         method = NeighborAgg()
-        self.cell.fit(method, "tamed")
+        self.cell.fit(method, "quantiles")
         return method
 
 
@@ -85,11 +85,11 @@ def shifted_cell(name: str, kind: str, base: str, seed: int) -> ShiftedCell:
     rows = _DRAWS[kind](dataset, np.random.default_rng(seed), seed)
     if dataset.images is not None:
         map_ = PCA(N_COMPONENTS, random_state=seed).fit(rows.X[rows.train])
-        vectors = dict.fromkeys(("scaled", "tamed"), map_.transform(rows.X))
+        vectors = dict.fromkeys(("scaled", "quantiles"), map_.transform(rows.X))
     else:
         vectors = {
             "scaled": StandardScaler().fit(rows.X[rows.train]).transform(rows.X),
-            "tamed": TabularFeatures().fit(rows.X[rows.train]).transform(rows.X),
+            "quantiles": TabularFeatures().fit(rows.X[rows.train]).transform(rows.X),
         }
     classifier = fitted_base(base, seed, vectors["scaled"][rows.train], rows.codes[rows.train])
     proba = classifier.predict_proba(vectors["scaled"])

@@ -93,7 +93,7 @@ def _trust_in_predictions(shifted: ShiftedCell, name: str) -> FloatArray:
     cell = shifted.cell
     if name != DEFAULT:
         return cell.trust(ENTRANTS[name].make(), ENTRANTS[name].vectors)
-    return shifted.pool.score_samples(cell.vectors["tamed"][cell.test], cell.proba[cell.test])
+    return shifted.pool.score_samples(cell.vectors["quantiles"][cell.test], cell.proba[cell.test])
 
 
 def _alarms(shifted: ShiftedCell, name: str) -> dict[str, float]:

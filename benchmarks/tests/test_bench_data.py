@@ -140,7 +140,8 @@ def test_an_identifier_is_left_out_and_named(frame):
 def test_a_table_of_identifiers_alone_is_refused(basic):
     table = pd.concat([basic, basic], ignore_index=True).drop(columns="x")
     assert message_of(InvalidInputError, load_matrix, table, "y") == (
-        "There is no usable column beside the label:\n  there is no other column\n"
+        "There is no usable column other than the label:\n"
+        "  the label is the only column\n"
         "Hint: add columns of numbers or categories."
     )
 
@@ -155,8 +156,8 @@ def test_a_table_of_identifiers_alone_is_refused(basic):
         ),
         (
             [f"class {i % 13}" for i in range(60)],
-            "The label column 'y' has 13 different values in 60 rows; that leaves too few rows of each to compare "
-            "methods.\nHint: choose another column, or join rare classes.",
+            "The label column 'y' has 13 different values in 60 rows; each has too few rows to compare methods.\n"
+            "Hint: choose another column, or join rare classes.",
         ),
     ],
 )

@@ -51,7 +51,7 @@ def test_validation_labels_do_change_it(rows):
     shuffled = labels.copy()
     shuffled[cell.val] = np.random.default_rng(1).permutation(labels[cell.val])
     other = make_cell(X, shuffled, "LR", 0)
-    trust = [c.trust(ENTRANTS["Pool"].make(), "tamed") for c in (cell, other)]
+    trust = [c.trust(ENTRANTS["Pool"].make(), "quantiles") for c in (cell, other)]
     assert np.abs(trust[0] - trust[1]).max() > 0.01
 
 
@@ -63,6 +63,6 @@ def test_shuffled_labels_give_no_better_than_chance():
         rng = np.random.default_rng(seed)
         X, labels = rng.normal(size=(2400, 6)), rng.permutation(np.arange(2400) % 2)
         cell = make_cell(X, labels, base, seed)
-        found.append(auroc(cell.correct, cell.trust(ENTRANTS["Pool"].make(), "tamed")))
+        found.append(auroc(cell.correct, cell.trust(ENTRANTS["Pool"].make(), "quantiles")))
     # The standard error of the mean is 0.0083.
     assert np.mean(found) == pytest.approx(0.5, abs=0.03)

@@ -252,4 +252,4 @@ def test_a_cell_of_a_file_is_known_by_its_contents(tmp_path):
 def test_every_method_is_made_afresh():
     for entrant in ENTRANTS.values():
         assert entrant.make() is not entrant.make()
-        assert entrant.vectors in ("scaled", "tamed")
+        assert entrant.vectors in ("scaled", "quantiles")

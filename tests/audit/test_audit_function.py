@@ -43,12 +43,9 @@ def test_wrong_labels_are_found_in_spite_of_a_leak(wine, found):
 
 def test_the_summary_says_by_what_labels_were_judged(found):
     text = found.summary()
-    assert text.startswith("178 labels of wine.csv, judged by:\n  numbers     alcohol, malic_acid, ")
-    assert (
-        "  ignored     bottle (counted up)\n  SUSPICIOUS  grape is another code of the label; left out"
-        in text
-    )
-    assert f"Found:\n  {found.result.n_flagged:>2}  labels that look wrong\n" in text
+    assert text.startswith("178 labels of wine.csv, scored by:\n  numbers     alcohol, malic_acid, ")
+    assert "  ignored     bottle (counted up)\n  SUSPICIOUS  grape encodes the label; left out" in text
+    assert (f"Found:\n  {found.result.n_flagged:>2}  suspicious labels\n") in text
     assert "labels flagged" in text
     assert found.result.noise_summary() in text
 
@@ -149,7 +146,7 @@ def test_swapped_columns_are_noticed(numbered):
         ([0, 1], None, "proba has 2 columns, but there are 3 labels: 9, 10, 11.\nHint: name the class of each column: "
          "a data frame, a CSV file with a header, or an .npz file with proba and classes."),
         ([0, 1, 2], ["9", "10", "12"], "proba has no column for the label '11'; its columns are 9, 10, 12.\n"
-         "Hint: classes are named by the text of their labels, as it stands in the table."),
+         "Hint: name each class by its label as text, exactly as in the table."),
         ([0, 1, 2], ["9", "10", "10"], "proba has two columns for one class: 9, 10, 10."),
     ],
 )  # fmt: skip
@@ -166,15 +163,17 @@ def test_tables_that_cannot_be_judged():
     with pytest.raises(InvalidInputError) as error:
         audit(numbers, label="y")
     assert str(error.value) == (
-        "The label column 'y' holds numbers with 200 different values in 200 rows; they look like measurements, not "
-        "classes.\nHint: choose another column, or cut the numbers into a few classes first."
+        "The label column 'y' contains numbers with 200 different values in 200 rows; they look like "
+        "measurements, not classes.\n"
+        "Hint: choose another column, or cut the numbers into a few classes first."
     )
     alone = pd.DataFrame({"id": np.arange(40), "y": ["u", "v"] * 20})
     with pytest.raises(InvalidInputError) as error:
         audit(alone, label="y")
     assert str(error.value) == (
-        "There is no usable column other than the label:\n  id: counted up\n"
-        "Hint: name columns to use all the same (--use), or judge by embeddings (--embeddings)."
+        "There is no usable column other than the label:\n"
+        "  id: counted up\n"
+        "Hint: name columns to use anyway (--use), or pass embeddings (--embeddings)."
     )
 
 
@@ -199,7 +198,7 @@ def test_a_column_without_vectors_cannot_be_embeddings():
     with pytest.raises(InvalidInputError) as caught:
         audit(vectors_and_labels(), label="y", by=Embeddings("name"))
     assert str(caught.value).startswith("Column 'name' of ")
-    assert "does not hold vectors of numbers.\nHint: embeddings needs a column" in str(caught.value)
+    assert "does not contain vectors of numbers.\nHint: pass a column" in str(caught.value)
 
 
 def test_no_spreadsheet_runs_what_is_written(tmp_path):
@@ -242,9 +241,7 @@ def test_verified_rows_are_never_flagged_and_allow_a_promise(tmp_path):
         same = audit(frame, "y", by=Columns(ignore=["checked"]), flag=FDR(0.2), verified=verified)
         np.testing.assert_array_equal(same.result.mask, found.result.mask)
     frame["checked"] = "maybe"
-    with pytest.raises(
-        InvalidInputError, match="holds 'maybe', which does not tell whether a label is verified"
-    ):
+    with pytest.raises(InvalidInputError, match="contains 'maybe', which is neither yes nor no"):
         audit(frame, "y", verified="checked")
 
 
@@ -282,4 +279,4 @@ def test_a_data_set_is_a_source_and_its_classes_have_names(tensors):
     assert found.to_frame()[["row", "given", "suggested"]].values.tolist() == [
         [3, names[1 - y[3]], names[y[3]]]
     ]
-    assert found.notes == ("1 of 80 rows have no label and are left out.",)
+    assert found.notes == ("1 of 80 rows are left out because their label is missing.",)

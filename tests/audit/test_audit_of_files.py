@@ -56,7 +56,7 @@ def test_sixty_files_give_the_flags_of_one_csv_file(labeled, sixty, tmp_path):
     np.testing.assert_allclose(many.result.scores, one.result.scores, atol=1e-9)
     assert many.result.reasons == one.result.reasons
     assert len(many.result) == 298
-    assert "2 of 300 rows have no label and are left out." in many.notes
+    assert "2 of 300 rows are left out because their label is missing." in many.notes
     found = many.to_frame()
     assert found["number"].tolist() == frame["number"].iloc[found["row"]].tolist()
     assert wrong[found["row"]].mean() > 0.7
@@ -121,7 +121,7 @@ def test_a_folder_is_written_whole_and_never_mixed(sixty, tmp_path):
         correct(tmp_path / "s.csv", target)
     correct(tmp_path / "s.csv", target, overwrite=True)
     (target / "notes.txt").write_text("mine")
-    with pytest.raises(InvalidInputError, match=r"holds other files, such as notes\.txt"):
+    with pytest.raises(InvalidInputError, match=r"contains other files, such as notes\.txt"):
         correct(tmp_path / "s.csv", target, overwrite=True)
     assert (target / "notes.txt").exists()
     rows = pd.read_parquet(sixty / "00.parquet")
@@ -141,7 +141,7 @@ def test_rows_outside_the_sample_are_scored_with_reasons_and_neighbors(labeled, 
     assert wrong[flagged].mean() > 0.8
     assert all(found.result.reasons[i] for i in np.flatnonzero(found.result.mask))
     np.testing.assert_allclose(found.result.trust.sum(axis=1), 1)
-    assert "rows drawn at random were judged without themselves, and the other " in found.summary()
+    assert "rows drawn at random were scored out of sample, and the other " in found.summary()
     for item in found.review_set.items:
         assert item.content["number"] == frame["number"][item.row]
         assert len(item.given_neighbors) > 0

@@ -152,22 +152,22 @@ def test_a_table_of_the_form_of_the_quora_questions(tmp_path):
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
-    """Pictures as files, numbered from 2 to 11 so that text and numbers sort differently, with wrong labels."""
+    """Images as files, numbered from 2 to 11 so that text and numbers sort differently, with wrong labels."""
     folder = tmp_path_factory.mktemp("digits")
-    (folder / "pictures").mkdir()
+    (folder / "images").mkdir()
     X, y = (part[:300] for part in load_digits(return_X_y=True))
     noisy = add_label_noise(y + 2, rate=0.05, random_state=0)
     for i, row in enumerate(X):
-        Image.fromarray((row.reshape(8, 8) * 15).astype(np.uint8)).save(folder / "pictures" / f"{i}.png")
-    paths = [f"pictures/{i}.png" for i in range(len(y))]
-    pd.DataFrame({"picture": paths, "digit": noisy.y}).to_csv(folder / "digits.csv", index=False)
+        Image.fromarray((row.reshape(8, 8) * 15).astype(np.uint8)).save(folder / "images" / f"{i}.png")
+    paths = [f"images/{i}.png" for i in range(len(y))]
+    pd.DataFrame({"image": paths, "digit": noisy.y}).to_csv(folder / "digits.csv", index=False)
     np.save(folder / "embeddings.npy", X.astype(np.float32))
     proba = cross_val_predict(LogisticRegression(max_iter=300), X / 16, noisy.y, method="predict_proba")
     np.save(folder / "proba.npy", proba)
     return folder, noisy.mask
 
 
-def test_embeddings_probabilities_and_pictures(digits):
+def test_embeddings_probabilities_and_images(digits):
     folder, wrong = digits
     flagged = folder / "s.csv"
     matrices = ["--embeddings", folder / "embeddings.npy", "--proba", folder / "proba.npy"]
@@ -208,7 +208,7 @@ def test_probabilities_and_a_sample(tmp_path):
         ),
         (
             ["audit", "{table}", "--label", "y", "--image", "a"],
-            "30 images of {table} cannot be read or shown, so no labels are left to compare:\n"
+            "30 images of {table} cannot be read or shown, so too few labels are left to compare:\n"
             + "\n".join(
                 f"  line {i + 2}: its name does not end in one of .avif, .bmp, .gif, .jpeg, .jpg, .png, .webp ({i})"
                 for i in range(10)
@@ -221,8 +221,8 @@ def test_probabilities_and_a_sample(tmp_path):
         ),
         (
             ["audit", "{table}", "--label", "y", "--embeddings", "{folder}/short.npy"],
-            "{folder}/short.npy must hold a matrix of numbers with a row for each of the 30 rows of the table. "
-            "Got shape (29, 2) of type float64.",
+            "{folder}/short.npy must contain a matrix of numbers with one row for each of the 30 rows of the "
+            "table. Got shape (29, 2) of type float64.",
         ),
         (
             ["audit", "{table}", "--label", "y", "--embeddings", "{folder}/text.npy"],

@@ -46,13 +46,15 @@ def test_only_decided_labels_change_in_a_csv_file(wine, tmp_path):
     frame.loc[7, "y"] = ""
     table, flagged, fixed = tmp_path / "t.csv", tmp_path / "s.csv", tmp_path / "c.csv"
     frame.to_csv(table, index=False)
-    assert "1 of 178 rows have no label and are left out." in run(
+    assert "1 of 178 rows are left out because their label is missing." in run(
         "audit", table, "--label", "y", "-o", flagged, "--flag", 6
     )
     review_set, rows = relabel_all(flagged)
     with pytest.raises(InvalidInputError) as error:
         run("correct", flagged, "-o", table)
-    assert str(error.value) == f"The output {table} would replace the table.\nHint: choose another with -o."
+    assert (
+        str(error.value) == f"The output {table} would replace the table.\nHint: choose another path with -o."
+    )
     assert review_set.classes == ("01", "1.0", "None")
     assert review_set.n_judged == 177
     run("correct", flagged, "-o", fixed)
@@ -174,8 +176,9 @@ def test_a_second_audit_does_not_orphan_decisions(wine, tmp_path):
     with pytest.raises(InvalidInputError) as error:
         run("audit", table, "--label", "y", "-o", flagged, "--flag", 6, "--overwrite")
     assert str(error.value) == (
-        f"{tmp_path}/s.review.decisions.sqlite holds decisions about an earlier audit, which these flags do not "
-        "fit.\nHint: choose another name with -o, or move that file away."
+        f"{tmp_path}/s.review.decisions.sqlite contains decisions about an earlier audit, which do not fit these "
+        "flags.\n"
+        "Hint: choose another name with -o, or move that file away."
     )
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     # The same audit again finds the same rows, and changes nothing.
@@ -187,7 +190,7 @@ def test_a_second_audit_does_not_orphan_decisions(wine, tmp_path):
     ("name", "contents", "options", "message"),
     [
         ("suspicious.csv", b"a,y\n1,u\n2,v\n", ["-o", "{table}"],
-         "The output {table} would replace the table.\nHint: choose another with -o."),
+         "The output {table} would replace the table.\nHint: choose another path with -o."),
         ("t.csv", b"a,y\n1,u\n2,v\n", ["-o", "{folder}/z.png"],
          "The output {folder}/z.png must end in .csv; the plot and the review set go next to it."),
         ("t.csv", b"a,y\n1,u\n2,v\n", ["--text", "y"], "The column of texts is the label column 'y' itself."),
@@ -199,7 +202,7 @@ def test_a_second_audit_does_not_orphan_decisions(wine, tmp_path):
          "Line 2 of {table} is not text in utf-8: it contains the byte 0xe9.\nHint: name the encoding; files of older "
          "Windows programs are often in cp1252 (--encoding cp1252), others in latin-1."),
     ],
-    ids=["over the table", "picture", "label as text", "empty", "ragged", "latin-1"],
+    ids=["over the table", "image", "label as text", "empty", "ragged", "latin-1"],
 )  # fmt: skip
 def test_refusals(tmp_path, name, contents, options, message):
     table = tmp_path / name

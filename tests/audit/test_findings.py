@@ -85,7 +85,7 @@ def test_tables_in_which_most_rows_are_alike_have_no_copies():
     frame = pd.DataFrame({"a": (y == "u") ^ (rng.random(200) < 0.1), "b": rng.integers(0, 3, 200), "y": y})
     found = audit(frame, label="y")
     assert rows_of(found, "conflicting copies") == []
-    assert "Most rows are copies of another, so copies are not reported." in found.notes
+    assert "Most rows are duplicates, so duplicates are not reported." in found.notes
 
 
 def test_what_says_nothing_flags_nothing():
@@ -122,7 +122,7 @@ def test_stages_are_told():
         "Fitting models, pass 1 of 2",
         "Searching neighbors, pass 2 of 2",
         "Fitting models, pass 2 of 2",
-        "Looking for copies",
+        "Searching for copies",
         "Preparing the review",
     ]
     done = [done for _, done, _ in told]

@@ -190,7 +190,7 @@ def test_decisions_about_other_rows_are_not_taken_over(frame, tmp_path):
     DecisionStore(flagged.with_suffix(".review.decisions.sqlite"), found.review_set).close()
     again = frame.assign(id=frame["id"][::-1].to_numpy())
     write(again, table)
-    with pytest.raises(InvalidInputError, match="holds decisions about an earlier audit"):
+    with pytest.raises(InvalidInputError, match="contains decisions about an earlier audit"):
         audit(table, label="y", by=Columns(ignore=["id"]), flag=3, n_random=0).write(flagged, overwrite=True)
 
 
@@ -210,6 +210,6 @@ def test_the_command_says_that_the_table_has_changed(frame, tmp_path):
         write(frame[::-1], table)
     assert told == [
         f"1 labels changed: {tmp_path / 'same.csv'}\n",
-        f"{table} has changed since the audit; decided rows were found by their contents.\n"
+        f"{table} has changed since the audit; decided rows were matched by their contents.\n"
         f"1 labels changed: {tmp_path / 'moved.csv'}\n",
     ]

@@ -17,8 +17,8 @@ from neighboragg.exceptions import NeighborAggError
 
 
 def test_demo_shows_where_neighbors_help_and_where_not(tmp_path):
-    picture = tmp_path / "digits.png"
-    result = CliRunner().invoke(app, ["demo", "--output", str(picture)], env={"COLUMNS": "140"})
+    plot = tmp_path / "digits.png"
+    result = CliRunner().invoke(app, ["demo", "--output", str(plot)], env={"COLUMNS": "140"})
     assert result.exit_code == 0, result.output
     text = " ".join(result.output.split())
     for words in (
@@ -41,17 +41,15 @@ def test_demo_shows_where_neighbors_help_and_where_not(tmp_path):
     assert on_digits[1][2] <= 10 < 20 <= on_digits[0][2]
     assert on_cancer[0] == on_cancer[1]
     assert lines[-1].split()[:3] == ["neighboragg", "audit", "table.csv"]
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert picture.stat().st_size < 300_000
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert plot.stat().st_size < 300_000
     committed = Path(__file__).parents[2] / "docs" / "images" / "demo.png"
-    assert f"and {on_digits[1][2]} errors are left in the rest instead of {on_digits[0][2]}" in caption(
-        picture
-    )
-    assert caption(committed) == caption(picture)
+    assert f"and {on_digits[1][2]} errors are left in the rest instead of {on_digits[0][2]}" in caption(plot)
+    assert caption(committed) == caption(plot)
 
 
-def caption(picture):
-    return Image.open(picture).text["Description"]
+def caption(plot):
+    return Image.open(plot).text["Description"]
 
 
 def test_demo_says_so_where_neighbors_make_no_clear_difference():

@@ -141,8 +141,8 @@ def test_the_reason_is_said(wine):
         "  numbers     alcohol, malic_acid, alcalinity_of_ash, magnesium, total_phenols, flavanoids, "
         "nonflavanoid_phenols, proanthocyanins, color_intensity, hue, od280/od315_of_diluted_wines, proline\n"
         "  ignored     ash (not chosen), row (counted up)\n"
-        "  SUSPICIOUS  copy is another code of the label; left out, as it would vouch for wrong labels too\n"
-        "              (to use it all the same: --use copy)"
+        "  SUSPICIOUS  copy encodes the label; left out because it would confirm wrong labels\n"
+        "              (to use it anyway: --use copy)"
     )
 
 
@@ -174,7 +174,8 @@ def test_columns_by_name(rng, y):
     with pytest.raises(InvalidParameterError) as error:
         column_roles(frame, y, ignore=["z"])
     assert str(error.value) == (
-        "ignore names 'z', which is not a column other than the label.\nHint: the columns are 'a', 'b', 'id'."
+        "ignore names 'z', which is not a column, or is the label column.\n"
+        "Hint: the columns are 'a', 'b', 'id'."
     )
 
 
@@ -183,8 +184,10 @@ def test_nothing_usable_says_why(y):
     with pytest.raises(InvalidInputError) as error:
         check_usable(column_roles(frame, y))
     assert str(error.value) == (
-        "There is no usable column other than the label:\n  id: counted up\n  copy: is another code of the label\n"
-        "Hint: name columns to use all the same (--use), or judge by embeddings (--embeddings)."
+        "There is no usable column other than the label:\n"
+        "  id: counted up\n"
+        "  copy: encodes the label\n"
+        "Hint: name columns to use anyway (--use), or pass embeddings (--embeddings)."
     )
 
 
@@ -194,11 +197,13 @@ def test_nothing_usable_says_why(y):
         (["u"] * 9, "The label column 'y' has a single value, 'u'."),
         (["u"] + [""] * 9, "Only 1 rows have a label in 'y'; at least 2 are needed."),
         ([str(i / 7) for i in range(100)] * 3,
-         "The label column 'y' holds numbers with 100 different values in 300 rows; they look like measurements, not "
-         "classes.\nHint: choose another column, or cut the numbers into a few classes first."),
+         "The label column 'y' contains numbers with 100 different values in 300 rows; they look like "
+         "measurements, not classes.\n"
+         "Hint: choose another column, or cut the numbers into a few classes first."),
         ([str(i) for i in range(60)] + ["1"] * 90,
-         "The label column 'y' holds numbers with 60 different values in 150 rows; they look like measurements, not "
-         "classes.\nHint: choose another column, or cut the numbers into a few classes first."),
+         "The label column 'y' contains numbers with 60 different values in 150 rows; they look like "
+         "measurements, not classes.\n"
+         "Hint: choose another column, or cut the numbers into a few classes first."),
         ([f"text {i}" for i in range(90)] + ["text 1"] * 10,
          "The label column 'y' has 90 different values in 100 rows; it does not look like a class.\n"
          "Hint: choose another column."),
@@ -226,7 +231,7 @@ def test_labels_that_are_classes(labels):
 
 def test_spellings_of_one_label_are_noted():
     assert label_notes(np.array(["cat", "Cat ", "dog", "", "cat"])) == [
-        "Labels that differ in spaces or capitals alone count as different: 'Cat ' and 'cat'."
+        "Labels that differ only in spaces or capitalization count as different: 'Cat ' and 'cat'."
     ]
     assert label_notes(np.array(["cat", "dog"])) == []
 
@@ -237,5 +242,5 @@ def test_a_text_is_no_list_of_columns(option):
     with pytest.raises(InvalidParameterError) as caught:
         column_roles(frame, np.array(["x", "y"]), **{option: "ab"})
     assert str(caught.value) == (
-        f"{option} must be a list of names of columns. Got the text 'ab' instead.\nHint: a list of one is ['ab']."
+        f"{option} must be a list of column names. Got the text 'ab' instead.\nHint: a list of one is ['ab']."
     )

@@ -41,7 +41,7 @@ def test_a_named_delimiter_is_taken(write):
     assert table.labels.tolist() == ["u"]
     assert Read(write("a\ty\n1\tu\n"), "y", sep="tab").labels.tolist() == ["u"]
     assert refusal(write("a:y\n1:u\n"), "y", sep="::", kind=InvalidParameterError) == (
-        "The delimiter must be one character, and no quotation mark or line end. Got '::' instead.\n"
+        "The delimiter must be one character other than a quotation mark or line end. Got '::' instead.\n"
         "Hint: for example ',', ';', '|' or 'tab'."
     )
 
@@ -115,17 +115,17 @@ def test_encodings_that_cannot_be(write):
     )
     assert Read(path, "y", encoding="utf-16").labels.tolist() == ["u"]
     assert refusal(path, "y", encoding="klingon", kind=InvalidParameterError) == (
-        "There is no encoding 'klingon'.\nHint: for example utf-8, utf-16, latin-1 or cp1252."
+        "Unknown encoding 'klingon'.\nHint: use, for example, utf-8, utf-16, latin-1 or cp1252."
     )
     path = write(b"\xef\xbb\xbfa,y\n1,u\n")
     assert refusal(path, "y", encoding="latin-1", kind=InvalidParameterError) == (
-        f"{path} begins with the byte order mark of utf-8, but the encoding 'latin-1' was asked for.\n"
+        f"{path} begins with the byte order mark of utf-8, which contradicts the encoding 'latin-1'.\n"
         "Hint: leave out the encoding."
     )
 
 
 ROW_NAMES_HINT = (
-    "Hint: name every column in the header; if the first field of each line is the name of the row, as R writes it, "
+    "Hint: name every column in the header; if the first field of each line is a row name, as in files from R, "
     "the header lacks a name for it (write.table with col.names=NA)."
 )
 FILL_HINT = (
@@ -165,7 +165,7 @@ def test_repeated_and_empty_names_are_told_apart(write):
     assert list(table.frame.columns) == ["a", "a (2)", "column 3", "column 5"]
     assert table.frame.iloc[0].tolist() == [1, 2, 3, 4]
     assert refusal(write("a,y,y\n1,u,v\n"), "y") == (
-        f"2 columns of {write('a,y,y')} are called 'y'.\nHint: give the label column a name of its own."
+        f"2 columns of {write('a,y,y')} are called 'y'.\nHint: give the label column a unique name."
     )
 
 
@@ -182,7 +182,7 @@ def test_an_unclosed_quotation_mark(write):
     [
         ("t.csv", b"", "{path} is empty."),
         ("t.csv", b"\n \n", "{path} is empty."),
-        ("t.csv", b"a,y\n", "{path} has a header and no rows."),
+        ("t.csv", b"a,y\n", "{path} contains only a header."),
         ("t.jsonl", b"\n", "{path} is empty."),
         ("t.docx", b"", "Cannot tell the format of {path}.\nHint: use .csv, .tsv or .jsonl (each also with .gz), "
          ".parquet, .feather or .xlsx."),
@@ -194,7 +194,7 @@ def test_an_unclosed_quotation_mark(write):
          "{path} is not a complete gzip file: Compressed file ended "
          "before the end-of-stream marker was reached\nHint: fetch or compress it again."),
         ("t.jsonl", b'{"y": 1}\n{"y": }\n', "Line 2 of {path} is not JSON: Expecting value at character 7."),
-        ("t.jsonl", b"[1]\n", 'Line 1 of {path} does not hold an object.\nHint: write one object a line: '
+        ("t.jsonl", b"[1]\n", 'Line 1 of {path} is not a JSON object.\nHint: write one object per line: '
          '{{"text": "…", "label": "…"}}'),
         ("t.jsonl", b'{"y": [1]}\n', "The label column 'y' of {path} holds [1] in row 0, which is not a label.\n"
          "Hint: a label is a text or a number."),

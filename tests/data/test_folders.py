@@ -1,4 +1,4 @@
-"""A folder of pictures by class as a table."""
+"""A folder of images by class as a table."""
 
 import pytest
 
@@ -25,10 +25,10 @@ def make_folder(tmp_path):
 def test_folders_are_labels_and_rows_are_in_order(make_folder):
     root = make_folder("dog/b.png", "cat/10.JPG", "cat/2.jpeg", "dog/deep/er/a.webp", "hen/x.gif")
     table = Read(root)
-    pictures = ["cat/10.JPG", "cat/2.jpeg", "dog/b.png", "dog/deep/er/a.webp", "hen/x.gif"]
-    assert table.frame["image"].tolist() == pictures
+    images = ["cat/10.JPG", "cat/2.jpeg", "dog/b.png", "dog/deep/er/a.webp", "hen/x.gif"]
+    assert table.frame["image"].tolist() == images
     assert table.labels.tolist() == ["cat", "cat", "dog", "dog", "hen"]
-    assert [table.place_of(i) for i in range(5)] == pictures
+    assert [table.place_of(i) for i in range(5)] == images
     assert table.notes == []
     assert (table.source.name, table.label, len(table.source)) == (str(root), "label", 5)
 
@@ -39,9 +39,9 @@ def test_rows_are_in_the_order_of_sorted_paths(make_folder):
 
 
 def test_whatever_is_left_out_is_named(make_folder):
-    pictures = ["cat/a.png", "dog/b.png"]
-    root = make_folder(*pictures, "dog/about.txt", "c.png", "list.csv", "hen/", ".git/x.png", "cat/.a.png")
-    assert Read(root).frame["image"].tolist() == pictures
+    images = ["cat/a.png", "dog/b.png"]
+    root = make_folder(*images, "dog/about.txt", "c.png", "list.csv", "hen/", ".git/x.png", "cat/.a.png")
+    assert Read(root).frame["image"].tolist() == images
     assert Read(root).notes == [
         "Left out, not an image (2): dog/about.txt, list.csv.",
         "Left out, not in the folder of a class (1): c.png.",
@@ -49,7 +49,7 @@ def test_whatever_is_left_out_is_named(make_folder):
     ]
 
 
-def test_pictures_that_browsers_do_not_show_are_pictures(make_folder):
+def test_images_that_browsers_do_not_show_are_images(make_folder):
     assert Read(make_folder("cat/a.png", "dog/b.TIFF")).frame["image"].tolist() == [
         "cat/a.png",
         "dog/b.TIFF",
@@ -68,7 +68,7 @@ def test_links_to_folders_are_not_followed(make_folder, tmp_path):
     assert Read(root).frame["image"].tolist() == ["cat/a.png", "dog/b.png"]
 
 
-def test_a_copy_with_other_labels_lists_every_picture(make_folder):
+def test_a_copy_with_other_labels_lists_every_image(make_folder):
     root = make_folder("cat/a.png", "cat/b, c.png", "dog/d.png", "=x/e.png")
     table = Read(root)
     assert table.frame["image"].tolist() == ["=x/e.png", "cat/a.png", "cat/b, c.png", "dog/d.png"]
@@ -82,9 +82,9 @@ def test_a_copy_with_other_labels_lists_every_picture(make_folder):
     [
         (
             ["a.png", "cat/notes.txt"],
-            "There are no images in the folders of {root}.\n"
-            "Hint: images are in a folder for each class, {root}/class/image.png; the formats are .avif, .bmp, "
-            ".gif, .jpeg, .jpg, .png, .webp.",
+            "The subfolders of {root} do not contain images.\n"
+            "Hint: use one folder per class, such as {root}/class/image.png; the formats are .avif, "
+            ".bmp, .gif, .jpeg, .jpg, .png, .webp.",
         ),
         (
             ["Train/cat/a.png", "test/dog/a.png"],

@@ -109,7 +109,7 @@ def test_a_label_that_the_type_cannot_hold(tmp_path, frame):
     with pytest.raises(InvalidInputError) as error:
         table.relabeled({0: "cat"})
     assert str(error.value) == (
-        f"The new label 'cat' does not fit the label column of {tmp_path}/t.parquet, which holds int.\n"
+        f"The new label 'cat' does not fit the label column of {tmp_path}/t.parquet, which contains int.\n"
         "Hint: save the labels as text first."
     )
     (tmp_path / "c.parquet").write_bytes(table.relabeled({0: "7"}))
@@ -137,7 +137,7 @@ def test_excel_says_which_sheet_and_keeps_the_others(tmp_path, frame):
     with pytest.raises(InvalidInputError) as error:
         table.relabeled({}, [0])
     assert str(error.value) == (
-        f"{path} has formulas, which would point to other cells once rows are dropped.\n"
+        f"{path} has formulas, which would refer to other cells once rows are dropped.\n"
         "Hint: save the sheet as CSV, and audit and correct that."
     )
 
@@ -150,7 +150,7 @@ def test_charts_would_be_lost(tmp_path, frame):
     with pytest.raises(InvalidInputError) as error:
         Read(path, "y").relabeled({0: "2"})
     assert str(error.value) == (
-        f"{path} holds charts, images or the like (xl/charts/chart1.xml), which would be lost.\n"
+        f"{path} contains charts, images or similar parts (xl/charts/chart1.xml) that would be lost.\n"
         "Hint: save the sheet as CSV, and audit and correct that."
     )
 

@@ -1,4 +1,4 @@
-"""Pictures made on the spot."""
+"""Images made on the spot."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from PIL import Image
 
 @pytest.fixture
 def paint(tmp_path):
-    """Write a picture of random pixels and return its path."""
+    """Write an image of random pixels and return its path."""
 
     def write(name, seed=0, size=(12, 10)):
         path = tmp_path / name

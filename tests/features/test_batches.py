@@ -86,7 +86,7 @@ def test_numbers_that_come_as_text_are_converted_or_named():
     with pytest.raises(InvalidInputError) as caught:
         features.transform(pd.DataFrame({"age": ["2", "old"]}))
     assert str(caught.value) == (
-        "Column 'age' of X held numbers in fit, but contains 'old' in row 1 now.\n"
+        "Column 'age' of X contained only numbers in fit, but now contains 'old' in row 1.\n"
         "Hint: convert the column, or fit again with rows like this one."
     )
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from neighboragg._core.progress import telling
+from neighboragg._core.progress import report_to
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features._encode import encode_images, encode_texts
-from neighboragg.features._images import describe_pictures, open_picture
+from neighboragg.features._images import describe_images, open_image
 
 
 def means(images):
@@ -25,7 +25,7 @@ def message_of(function, *args, **kwargs):
     return str(caught.value)
 
 
-def test_paths_images_and_arrays_are_the_same_picture(paint, tmp_path):
+def test_paths_images_and_arrays_are_the_same_image(paint, tmp_path):
     path = paint("a.png")
     array = np.asarray(Image.open(path))
     expected = means([Image.open(path)])
@@ -45,12 +45,12 @@ def test_batches_are_whole_and_copies_are_encoded_once(paint):
         return means(images)
 
     told = []
-    with telling(lambda *news: told.append(news)):
+    with report_to(lambda *news: told.append(news)):
         found = encode_images(paths, encode, batch_size=4)
     assert sizes == [4, 1]  # the fifth image is in the second batch; all others are copies
     np.testing.assert_array_equal(found.vectors, means([Image.open(path) for path in paths]))
     assert (found.n_opened, found.rows.tolist(), found.problems) == (5, list(range(12)), {})
-    assert told[-1] == ("Looking at the images", 12, 12)
+    assert told[-1] == ("Encoding the images", 12, 12)
 
 
 def test_texts_come_in_batches():
@@ -103,7 +103,7 @@ def test_a_wrong_shape_is_refused(output, said):
     name = f"{__name__}:{encode.__qualname__}"
     assert message_of(encode_texts, ["a", "b"], encode) == (
         f"The encoder {name} must return an array of numbers of shape (2, d) for 2 inputs. {said}\n"
-        "Hint: it is called with a list, and returns one vector for each of its elements."
+        "Hint: it is called with a list and must return one vector per element."
     )
 
 
@@ -130,11 +130,13 @@ def test_vectors_of_different_lengths_are_refused():
     )
 
 
-def test_what_is_no_text_and_no_picture():
+def test_what_is_no_text_and_no_image():
     assert message_of(encode_texts, "one text", len).startswith("encode_texts needs a list of texts.")
-    assert message_of(encode_texts, ["a", None], len) == "Text 1 passed to encode_texts is no str. Got None."
+    assert (
+        message_of(encode_texts, ["a", None], len) == "Text 1 passed to encode_texts is not a str. Got None."
+    )
     assert message_of(encode_images, "a.png").startswith("encode_images needs a list of images.")
-    assert message_of(encode_images, [], means).startswith("There is nothing to encode")
+    assert message_of(encode_images, [], means).startswith("The input of the encoder")
     assert message_of(encode_images, [3], means) == (
         "An image must be the path of a file, a PIL image or an array. Got int instead."
     )
@@ -166,13 +168,13 @@ def some_unreadable(paint, tmp_path):
     return tmp_path, paths
 
 
-def test_unreadable_pictures_are_named(some_unreadable):
+def test_unreadable_images_are_named(some_unreadable):
     root, paths = some_unreadable
     said = message_of(encode_images, paths, means, root=root).splitlines()
     assert said[0] == "5 of 8 images cannot be read:"
     assert said[1:3] == [f"  {name}: not an image that Pillow can read" for name in ("empty.png", "text.jpg")]
     assert re.fullmatch(r"  cut\.png: .*truncated.*", said[3])
-    assert said[4:6] == ["  missing.png: there is no such file", "  folder.png: Is a directory"]
+    assert said[4:6] == ["  missing.png: file not found", "  folder.png: Is a directory"]
     assert said[6] == ("Hint: repair or remove them, or go on without them (skip_unreadable=True).")
 
 
@@ -185,7 +187,7 @@ def test_the_others_can_be_taken_alone(some_unreadable, batch_size):
     np.testing.assert_array_equal(found.vectors, means([Image.open(root / paths[i]) for i in (0, 3, 7)]))
 
 
-def test_no_readable_picture_at_all(tmp_path):
+def test_no_readable_image_at_all(tmp_path):
     none = encode_images([tmp_path / f"{i}.png" for i in range(12)], skip_unreadable=True)
     assert (len(none.vectors), len(none.rows), len(none.problems)) == (0, 0, 12)
 
@@ -203,10 +205,10 @@ def opened(image, kind="PNG", **options):
     buffer = io.BytesIO()
     image.save(buffer, kind, **options)
     buffer.seek(0)
-    return open_picture(Image.open(buffer))
+    return open_image(Image.open(buffer))
 
 
-def test_transparent_pictures_are_on_white():
+def test_transparent_images_are_on_white():
     clear = Image.new("RGBA", (2, 2), (255, 0, 0, 0))
     assert opened(clear).getpixel((0, 0)) == (255, 255, 255)
     palette = Image.new("P", (2, 2), 0)
@@ -227,14 +229,14 @@ def test_deep_grays_are_not_cut_to_white():
     assert [opened(floats, "TIFF").getpixel((x, 0))[0] for x in (0, 1)] == [0, 255]
 
 
-def test_pictures_are_upright():
+def test_images_are_upright():
     lying = Image.fromarray(np.array([[0, 255]], dtype=np.uint8))
     exif = Image.Exif()
     exif[0x0112] = 6  # turned by a quarter
     assert opened(lying, exif=exif).size == (1, 2)
 
 
-def test_a_picture_in_memory_that_is_turned_is_another_one(paint):
+def test_an_image_in_memory_that_is_turned_is_another_one(paint):
     image = Image.open(paint("a.png"))
     turned = image.copy()
     turned.getexif()[0x0112] = 6
@@ -260,18 +262,18 @@ def test_the_descriptor_sees_shape_and_color_and_is_fixed():
     red = square.copy()
     red[5:15, 5:15, 0] = 255
     shifted = np.roll(square, 1, axis=1)
-    vectors = describe_pictures([open_picture(array) for array in (square, shifted, frame, red)])
+    vectors = describe_images([open_image(array) for array in (square, shifted, frame, red)])
     assert vectors.shape == (4, 580)
     assert vectors.dtype == np.float32
     assert np.isfinite(vectors).all()
     distances = np.linalg.norm(vectors - vectors[0], axis=1)
     assert 0 == distances[0] < distances[1] < min(distances[2:])
     # Row by row: an image has the same vector in any batch.
-    np.testing.assert_array_equal(describe_pictures([open_picture(red)])[0], vectors[3])
-    assert describe_pictures([]).shape == (0, 580)
+    np.testing.assert_array_equal(describe_images([open_image(red)])[0], vectors[3])
+    assert describe_images([]).shape == (0, 580)
 
 
-def test_flat_pictures_have_no_edges():
-    flat = describe_pictures([open_picture(np.full((5, 9), gray, np.uint8)) for gray in (0, 90, 255)])
+def test_flat_images_have_no_edges():
+    flat = describe_images([open_image(np.full((5, 9), gray, np.uint8)) for gray in (0, 90, 255)])
     assert np.abs(flat[:, :324]).max() == 0
     assert np.linalg.norm(np.diff(flat, axis=0), axis=1).min() > 0.5

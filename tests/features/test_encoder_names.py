@@ -66,8 +66,8 @@ def test_names_are_written_with_a_colon(name):
 def test_a_module_that_does_not_exist(module):
     missing = module.partition(".")[0]
     assert message_of(f"{module}:encode") == (
-        f"There is no module {missing!r} for the encoder '{module}:encode'.\n"
-        "Hint: it must be installed, or lie as a .py file in the folder where Python was started."
+        f"The module {missing!r} of the encoder '{module}:encode' was not found.\n"
+        "Hint: install it, or put it as a .py file into the folder where Python was started."
     )
 
 
@@ -83,7 +83,9 @@ def test_a_module_that_needs_another_one_is_not_missing(write_module):
 
 def test_a_callable_that_does_not_exist(write_module):
     module = write_module(LENGTHS)
-    assert message_of(f"{module}:embed") == "The module 'own_encoder' has no 'embed'.\nHint: it has encode."
+    assert message_of(f"{module}:embed") == (
+        "The module 'own_encoder' does not define 'embed'.\nHint: it has encode."
+    )
     write_module("encode = 3\nclass Model: pass\n")
     assert message_of(f"{module}:encode").startswith("The encoder 'own_encoder:encode' is not callable.\n")
     assert message_of(f"{module}:Model").startswith(
@@ -94,7 +96,7 @@ def test_a_callable_that_does_not_exist(write_module):
 @pytest.mark.parametrize("encoder", [3, None, dict])
 def test_what_is_no_encoder(encoder):
     assert message_of(encoder) == (
-        f"An encoder is a callable, or the name of one, written package:callable. Got {encoder!r} instead."
+        f"An encoder must be a callable or the name of one, written package:callable. Got {encoder!r} instead."
     )
 
 

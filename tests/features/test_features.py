@@ -14,15 +14,15 @@ from sklearn.exceptions import NotFittedError
 import neighboragg
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.features import TabularFeatures
-from neighboragg.features._quantiles import TamedScores
+from neighboragg.features._quantiles import QuantileScores
 from sizes import examples
 
 
-class TestTamedScores:
+class TestQuantileScores:
     @examples(50)
     @given(arrays(np.float64, (30, 2), elements=st.floats(-1e6, 1e6)))
     def test_monotone_and_bounded(self, X):
-        scores = TamedScores().fit_transform(X)
+        scores = QuantileScores().fit_transform(X)
         assert np.abs(scores).max() <= 3
         for j in range(2):
             assert (np.diff(scores[np.argsort(X[:, j], kind="stable"), j]) >= -1e-9).all()
@@ -32,25 +32,25 @@ class TestTamedScores:
         wild = X.copy()
         wild[X.argmax()] = 1e9
         np.testing.assert_allclose(
-            TamedScores().fit_transform(X), TamedScores().fit_transform(wild), atol=0.5
+            QuantileScores().fit_transform(X), QuantileScores().fit_transform(wild), atol=0.5
         )
 
     def test_keeps_the_scale_if_asked(self):
         X = np.random.default_rng(0).normal(size=(1000, 2)) * [1.0, 10.0]
-        spread = TamedScores(standardize=False).fit_transform(X).std(axis=0)
+        spread = QuantileScores(standardize=False).fit_transform(X).std(axis=0)
         assert spread[1] / spread[0] == pytest.approx(10, rel=0.1)
 
     def test_two_values_become_zero_and_the_mean_spread(self):
         X = np.column_stack([np.arange(10.0), np.r_[np.zeros(9), 5.0]])
-        scores = TamedScores().fit_transform(X)
+        scores = QuantileScores().fit_transform(X)
         assert set(scores[:, 1]) == {0.0, 1.0}
 
     def test_missing_values_are_the_median(self):
         X = np.array([[1.0], [2.0], [3.0], [np.nan]])
-        assert TamedScores().fit_transform(X)[3, 0] == 0
+        assert QuantileScores().fit_transform(X)[3, 0] == 0
 
     def test_a_column_of_nothing(self):
-        assert (TamedScores().fit_transform(np.full((4, 1), np.nan)) == 0).all()
+        assert (QuantileScores().fit_transform(np.full((4, 1), np.nan)) == 0).all()
 
     @examples(50)
     @given(
@@ -65,29 +65,32 @@ class TestTamedScores:
         rows = np.concatenate([new, X, np.nextafter(X, np.inf)])
         grid = np.linspace(0, 1, 256)
         with np.errstate(over="ignore", invalid="ignore"):
-            tamed = TamedScores().fit(X)
-            many = tamed.transform(rows)
-            one_by_one = np.concatenate([tamed.transform(row[None]) for row in rows])
-            for j in np.flatnonzero(~tamed.is_binary_):
-                steps = tamed.quantiles_[:, j]
+            scorer = QuantileScores().fit(X)
+            many = scorer.transform(rows)
+            one_by_one = np.concatenate([scorer.transform(row[None]) for row in rows])
+            for j in np.flatnonzero(~scorer.is_binary_):
+                steps = scorer.quantiles_[:, j]
                 last = np.interp(rows[:, j], steps, grid)
                 first = 1.0 - np.interp(-rows[:, j], -steps[::-1], grid)
                 score = ndtri(np.clip(0.5 * (first + last), 1e-6, 1 - 1e-6))
-                expected = np.nan_to_num(np.clip(score, -3, 3) * tamed.weight_[j], nan=0.0)
+                expected = np.nan_to_num(np.clip(score, -3, 3) * scorer.weight_[j], nan=0.0)
                 assert many[:, j].tobytes() == expected.tobytes()
         assert many.tobytes() == one_by_one.tobytes()
 
     def test_another_fit_forgets_the_first(self):
         X = np.random.default_rng(0).normal(size=(50, 2))
-        tamed = TamedScores().fit(X)
-        tamed.transform(X[:1])
+        scorer = QuantileScores().fit(X)
+        scorer.transform(X[:1])
         other = 10 + X[:, :1]
-        again, fresh = tamed.fit(other).transform(other[:1]), TamedScores().fit(other).transform(other[:1])
+        again, fresh = (
+            scorer.fit(other).transform(other[:1]),
+            QuantileScores().fit(other).transform(other[:1]),
+        )
         np.testing.assert_array_equal(again, fresh)
 
     def test_many_rows_are_sampled(self):
         X = np.random.default_rng(0).normal(size=(30_000, 1))
-        assert TamedScores().fit_transform(X).std() == pytest.approx(1, abs=0.05)
+        assert QuantileScores().fit_transform(X).std() == pytest.approx(1, abs=0.05)
 
 
 class TestTabularFeatures:
@@ -159,7 +162,7 @@ class TestTabularFeatures:
             ),
             (
                 np.array([["a", 1], ["b", 2]], dtype=object),
-                "Column 0 of X held numbers in fit, but contains 'a' in row 0 now.\n"
+                "Column 0 of X contained only numbers in fit, but now contains 'a' in row 0.\n"
                 "Hint: convert the column, or fit again with rows like this one.",
             ),
         ],

@@ -48,7 +48,7 @@ def test_a_pipeline_is_cross_validated_and_cloned():
 
 
 @pytest.mark.full
-def test_wrong_labels_of_pictures_in_every_form(tmp_path):
+def test_wrong_labels_of_images_in_every_form(tmp_path):
     y = Y.copy()
     wrong = [7, 50, 150]
     y[wrong] = (y[wrong] + 3) % 10
@@ -59,7 +59,7 @@ def test_wrong_labels_of_pictures_in_every_form(tmp_path):
         np.testing.assert_array_equal(result.scores, results[0].scores)
 
 
-def test_trust_in_predictions_for_pictures(tmp_path):
+def test_trust_in_predictions_for_images(tmp_path):
     X = forms(tmp_path)["images"]
     model = TrustedClassifier(
         make_pipeline(ImageFeatures(), LogisticRegression(max_iter=200)),
@@ -71,7 +71,7 @@ def test_trust_in_predictions_for_pictures(tmp_path):
     assert trust[model.predict(X[150:]) == Y[150:]].mean() > 0.6
 
 
-def test_an_unreadable_picture_is_named(tmp_path):
+def test_an_unreadable_image_is_named(tmp_path):
     (tmp_path / "bad.png").write_text("no image")
     with pytest.raises(InvalidInputError, match=r"1 of 2 images cannot be read:\n  bad\.png: not an image"):
         Image.new("L", (3, 3)).save(tmp_path / "good.png")

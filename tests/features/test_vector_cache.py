@@ -37,7 +37,7 @@ def test_a_second_run_asks_nothing(tmp_path):
     assert calls[1:] == [["new"]]
 
 
-def test_a_second_run_opens_no_picture(paint, tmp_path, monkeypatch):
+def test_a_second_run_opens_no_image(paint, tmp_path, monkeypatch):
     paths = [paint(f"{i}.png", seed=i) for i in range(3)]
     first = encode_images(paths, widths, cache=tmp_path / "cache")
     assert first.n_opened == 3
@@ -52,7 +52,7 @@ def test_a_second_run_opens_no_picture(paint, tmp_path, monkeypatch):
     np.testing.assert_array_equal(again.vectors, first.vectors)
 
 
-def test_a_changed_picture_is_opened(paint, tmp_path):
+def test_a_changed_image_is_opened(paint, tmp_path):
     path = paint("a.png", seed=1)
     before = encode_images([path], cache=tmp_path / "cache").vectors
     paint("a.png", seed=2)
@@ -174,8 +174,9 @@ def test_a_cache_that_cannot_be_used_is_warned_of_once_and_stops_nothing(tmp_pat
         vectors = encode_texts(["a", "bc"], lengths, cache=tmp_path / "file" / "below", batch_size=1)
     assert vectors.tolist() == encode_texts(["a", "bc"], lengths).tolist()
     assert [str(warning.message) for warning in caught] == [
-        f"Vectors are not kept for the next run. The folder of the vector cache, {tmp_path / 'file' / 'below'}, "
-        "cannot be created: Not a directory.\nHint: set NEIGHBORAGG_HOME to a writable folder."
+        f"Vectors are not cached for the next run. The folder of the vector cache, {tmp_path / 'file' / 'below'}, "
+        "cannot be created: Not a directory.\n"
+        "Hint: set NEIGHBORAGG_HOME to a writable folder."
     ]
     (tmp_path / "neighboragg-vectors.sqlite").mkdir()
     with pytest.warns(TrustWarning, match="The vector cache .* cannot be used"):

@@ -30,7 +30,7 @@ def test_texts_need_no_pillow():
 
 
 @pytest.mark.full
-def test_pictures_name_the_extra():
+def test_images_name_the_extra():
     done = run("from neighboragg.features import ImageFeatures; ImageFeatures().transform(['a.png'])")
     assert done.returncode == 1
     assert done.stderr.endswith(

@@ -27,10 +27,10 @@ def test_copies_hide_errors_unless_they_are_grouped(digits):
     assert average_precision_score(wrong, -ignored.scores) < 0.6
     share = f"{4 * wrong[:250].sum()} of {len(y)} rows have the same features as another row; "
     assert grouped.notes == (
-        f"{share}they do not vouch for each other. If they are independent rows, not copies, pass "
+        f"{share}they do not count as evidence for each other. If they are independent rows, not copies, pass "
         "duplicates='ignore'.",
     )
-    assert ignored.notes == (f"{share}they vouch for each other (duplicates='ignore').",)
+    assert ignored.notes == (f"{share}they count as evidence for each other (duplicates='ignore').",)
     assert f"Note: {share}" in grouped.summary()
 
 

@@ -48,7 +48,7 @@ def message_of(error_type, function, *args, **kwargs):
          "Got 'drop' instead."),
         ({"effort": "more"}, "The 'effort' parameter of MislabelDetector must be one of 'balanced', 'best', 'fast'. "
          "Got 'more' instead."),
-        ({"flag": 81}, "Budget(81) asks for more flags than there are labels to flag, 80.\n"
+        ({"flag": 81}, "Budget(81) exceeds the number of labels that can be flagged, 80.\n"
          "Hint: Budget(80) flags them all."),
         ({"estimator": Perceptron()}, "The 'estimator' parameter of MislabelDetector must be a classifier with "
          "predict_proba. Got Perceptron() instead.\nHint: wrap it, e.g. CalibratedClassifierCV(estimator)."),
@@ -65,8 +65,9 @@ def test_parameters_are_checked_in_fit(blobs, parameters, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"y": ["a"] * 80}, "y passed to MislabelDetector has only the class 'a'; a label can be wrong only if "
-         "there are at least two.\nHint: pass the rows of all classes together."),
+        ({"y": ["a"] * 80}, "y passed to MislabelDetector has only the class 'a'; finding wrong labels takes at "
+         "least two.\n"
+         "Hint: pass the rows of all classes together."),
         ({"y": np.arange(79) % 2}, "X and y passed to MislabelDetector must have the same number of rows. "
          "Got 80 and 79."),
         ({"y": np.where(np.arange(80) < 3, np.nan, 1.0)}, "y passed to MislabelDetector contains NaN or "
@@ -77,10 +78,11 @@ def test_parameters_are_checked_in_fit(blobs, parameters, message):
         ({"proba": HALF[:70]}, "proba passed to MislabelDetector has 70 rows, but X has 80."),
         ({"proba": HALF * 3}, "Rows of proba passed to MislabelDetector must sum to 1. Row 0 sums to 3.\n"
          "Hint: pass probabilities, not logits or votes."),
-        ({"groups": np.arange(79)}, "groups passed to MislabelDetector must hold one value for each of the 80 "
+        ({"groups": np.arange(79)}, "groups passed to MislabelDetector must contain one value for each of the 80 "
          "rows. Got shape (79,)."),
-        ({"groups": ["p"] * 80}, "groups passed to MislabelDetector puts all 80 rows into one group, so none "
-         "can vouch for another.\nHint: leave out groups if the rows are independent."),
+        ({"groups": ["p"] * 80}, "groups passed to MislabelDetector puts all 80 rows into one group, so no row is "
+         "evidence about another.\n"
+         "Hint: leave out groups if the rows are independent."),
         ({"verified": [1, 80]}, "verified passed to MislabelDetector must be a mask of the 80 rows, or row numbers "
          "from 0 to 79. Got shape (2,) of dtype int64."),
         ({"verified": [-1]}, "verified passed to MislabelDetector must be a mask of the 80 rows, or row numbers from "
@@ -88,9 +90,9 @@ def test_parameters_are_checked_in_fit(blobs, parameters, message):
         ({"verified": [True, False]}, "verified passed to MislabelDetector must be a mask of the 80 rows, or row "
          "numbers from 0 to 79. Got shape (2,) of dtype bool."),
         ({"verified": np.zeros(80, dtype=bool)}, "verified passed to MislabelDetector marks none of the 80 rows.\n"
-         "Hint: mark the rows whose labels have been verified, and leave out verified if there are none."),
+         "Hint: mark the rows whose labels have been verified, or leave out verified."),
         ({"verified": np.arange(80)}, "verified passed to MislabelDetector marks all of the 80 rows.\n"
-         "Hint: mark the rows whose labels have been verified, and leave out verified if there are none."),
+         "Hint: mark the rows whose labels have been verified, or leave out verified."),
         ({"flag": FDR(0.1)}, "The rule FDR needs rows whose labels have been verified.\n"
          "Hint: pass verified=rows, a random sample of right labels, or choose another rule."),
         ({"estimator": DummyClassifier(), "proba": HALF}, "MislabelDetector got both an estimator and proba.\n"
@@ -107,7 +109,7 @@ def test_budget_counts_only_rows_that_may_be_flagged(blobs):
         InvalidParameterError, find_mislabeled, blobs.X, blobs.y, flag=80, verified=np.arange(10)
     )
     assert found == (
-        "Budget(80) asks for more flags than there are labels to flag, 70.\nHint: Budget(70) flags them all."
+        "Budget(80) exceeds the number of labels that can be flagged, 70.\nHint: Budget(70) flags them all."
     )
 
 
@@ -177,8 +179,9 @@ def test_a_transformer_does_not_see_labels(blobs):
 def test_columns_that_say_nothing_are_refused(blobs):
     frame = pandas.DataFrame({"id": [f"row-{i}" for i in range(200)]})
     assert message_of(InvalidInputError, find_mislabeled, frame, np.arange(200) % 2) == (
-        "X passed to MislabelDetector has nothing to judge labels by: no numbers, no category that occurs twice, and "
-        "no texts with a word in common.\nHint: pass embeddings of the rows, or further columns."
+        "X passed to MislabelDetector has nothing to compare rows by: no numbers, no repeated category, and no "
+        "texts with a word in common.\n"
+        "Hint: pass embeddings of the rows, or further columns."
     )
 
 
@@ -217,8 +220,7 @@ def test_label_reliability_is_checked():
         "Got 'best' instead."
     )
     assert message_of(InvalidInputError, label_reliability, [[1.0]], [0]) == (
-        "trust passed to label_reliability has 1 column; a label can be doubted only if there are two classes or "
-        "more."
+        "trust passed to label_reliability has 1 column; scoring labels takes at least two classes."
     )
     assert message_of(InvalidInputError, label_reliability, UNIFORM_26, [26]) == (
         "y_codes passed to label_reliability must lie in 0 to 25, one per column of trust. Got 26 at position 0.\n"

@@ -96,8 +96,8 @@ def test_judging_fitted_rows_again_is_noticed(blobs, rows):
     with pytest.warns(TrustWarning) as caught:
         detector.predict(blobs.X[rows], blobs.y[rows])
     assert [str(warning.message) for warning in caught] == [
-        "Most rows of X passed to MislabelDetector are rows it was fitted on, which then vouch for themselves.\n"
-        "Hint: take result_.mask and result_.scores for these."
+        "Most rows of X passed to MislabelDetector are rows it was fitted on, so each confirms its own label.\n"
+        "Hint: use result_.mask and result_.scores for these rows."
     ]
 
 

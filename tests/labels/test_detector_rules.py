@@ -113,7 +113,7 @@ def test_discoveries_against_verified_rows(digits, as_mask):
     assert result.p_values[first] == pytest.approx(conformal_p_values(result.scores[[first]], rest)[0])
     assert result.promise == (
         "On average at most 0.1 of the flags are false alarms, if the 150 verified rows are a random sample of "
-        "the right labels. So few verified rows can only find 24 or more at once."
+        "the right labels. With this few verified rows, fewer than 24 wrong labels cannot be detected."
     )
     flipped = (digits.y_new + 1) % 10
     scores = detector.score_reliability(digits.X_new, flipped)
@@ -126,7 +126,7 @@ def test_discoveries_may_be_none_or_all_but_the_verified(blobs):
     few = find_mislabeled(blobs.X, blobs.y, verified=[0, 1, 2], flag=FDR(0.1), **FAST)
     assert few.n_flagged == 0
     assert few.threshold == -np.inf
-    assert "can only find 193 or more at once" in few.promise
+    assert "fewer than 193 wrong labels cannot be detected" in few.promise
     # The only verified row is the best of all, so that all others have a p-value of 1/2.
     best = find_mislabeled(blobs.X, blobs.y, **FAST).ranking[-1]
     every = find_mislabeled(blobs.X, blobs.y, verified=[best], flag=FDR(0.6), **FAST)

@@ -109,7 +109,7 @@ def test_new_rows_are_judged_by_the_same_views():
     assert np.median(right) > np.median(wrong) + 3
     assert message_of(detector.predict, {"left": LEFT, "down": UP}, TRUTH) == (
         "X has the views 'left', 'down', but 'left', 'up' are expected.\n"
-        "Hint: views are called by the same names in fit, for new rows, and in features if that is a mapping."
+        "Hint: use the same names of views in fit, for new rows, and in a mapping of features."
     )
     with pytest.warns(
         UserWarning, match="Most rows of X passed to MislabelDetector are rows it was fitted on"
@@ -292,6 +292,6 @@ def test_learned_metrics_of_views_for_new_rows_groups_and_files(tmp_path):
         neighboragg.load(tmp_path / "d.nagg").score_reliability(new, y[300:400]), right
     )
     assert message_of(find_mislabeled, {"learned metric": X}, y, **FAST) == (
-        "A view cannot be called 'learned metric', as the learned metric of another could be.\n"
+        "A view cannot be called 'learned metric', because the learned metric of another could have this name.\n"
         "Hint: give it another name."
     )

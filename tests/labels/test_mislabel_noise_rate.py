@@ -112,8 +112,7 @@ def test_messages_about_codes(function):
     with pytest.raises(InvalidInputError) as error:
         function(proba, ["a", "b"])
     assert str(error.value) == (
-        f"y_codes passed to {owner} must be a one-dimensional array of integers. "
-        f"Got shape (2,) of dtype <U1.\n{hint}"
+        f"y_codes passed to {owner} must be a 1-D array of integers. Got shape (2,) of dtype <U1.\n{hint}"
     )
     with pytest.raises(InvalidInputError) as error:
         function(proba, [0])

@@ -59,9 +59,9 @@ def test_summary_says_it_in_words(blobs):
     lines = result.summary().splitlines()
     assert lines[:6] == [
         "3 of 80 labels flagged (3.8%) by the rule 'budget'.",
-        "As many as asked for; no promise about false alarms. Review a random sample of the flags for an interval "
-        "(precision_interval).",
-        "Estimated share of wrong labels: 3.7%. Errors, if there are any, look like ambiguity, so that it may also be "
+        "A fixed number, without a promise about false alarms. To bound their precision, review a random sample "
+        "of the flags (precision_interval).",
+        "Estimated share of wrong labels: 3.7%. Errors, if any, look like ambiguity, so it may also be "
         "too high. It is too low where errors look right to a "
         "model, as in labels that a model made. A reviewed random sample gives an exact interval "
         "(errors_left_interval).",
@@ -81,12 +81,11 @@ def test_summary_without_flags(blobs):
     clean = find_mislabeled(blobs.X, blobs.true, effort="fast")
     assert clean.summary() == (
         "0 of 80 labels flagged (0.0%) by the rule 'estimated'.\n"
-        "Those that trust is confident are wrong, which may be fewer than are estimated to be wrong; no promise about "
-        "false alarms. Review a random sample of the flags for an interval (precision_interval).\n"
-        "Estimated share of wrong labels: 0.6%. Errors, if there are any, look like ambiguity, so that it may also be "
-        "too high. It is too low where errors look right to a "
-        "model, as in labels that a model made. A reviewed random sample gives an exact interval "
-        "(errors_left_interval)."
+        "The labels that trust is confident are wrong, which may be fewer than estimated, without a promise "
+        "about false alarms. To bound their precision, review a random sample of the flags (precision_interval).\n"
+        "Estimated share of wrong labels: 0.6%. Errors, if any, look like ambiguity, so it may "
+        "also be too high. It is too low where errors look right to a model, as in labels that a model made. A "
+        "reviewed random sample gives an exact interval (errors_left_interval)."
     )
 
 

@@ -133,7 +133,9 @@ def test_labels_are_never_the_answer(monkeypatch):
     monkeypatch.setattr(
         "neighboragg._pool.kernel_ridge.without_itself", lambda fitted, *_: np.full_like(fitted, np.nan)
     )
-    with pytest.raises(NeighborAggError, match="has no finite answers to the 30 rows that choose its ridge"):
+    with pytest.raises(
+        NeighborAggError, match=("does not give finite predictions for the 30 rows that choose its ridge")
+    ):
         fit()
 
 

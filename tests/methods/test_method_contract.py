@@ -344,7 +344,7 @@ class TestData:
 
 SIGNED = np.column_stack([PROBLEM.P_val[:, 0] + 1.0, PROBLEM.P_val[:, 1] - 1.0, PROBLEM.P_val[:, 2]])
 NEEDS_BOTH = (
-    "Hint: pass both for separate validation rows, or neither if proba_val holds out-of-fold probabilities of the "
+    "Hint: pass both for separate validation rows, or neither if proba_val contains out-of-fold probabilities of the "
     "training rows."
 )
 COLUMNS = "Hint: columns must follow classes_, one per class, as predict_proba returns them."

@@ -341,7 +341,7 @@ PARAMETERS = [
     ),
     (
         {"second_opinions": ["forest", "forest"]},
-        "Second opinion 1 of NeighborAgg, 'forest', is there twice.",
+        "Second opinion 1 of NeighborAgg, 'forest', is listed twice.",
     ),
     (
         {"effort": "more"},

@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from neighboragg import NeighborAgg
-from neighboragg._core.progress import telling
+from neighboragg._core.progress import report_to
 from neighboragg._pool.pool import PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
 
@@ -299,7 +299,7 @@ class TestProgress:
     def test_steps_are_told_before_they_are_done(self):
         """Else a bar that waits for more than this would be full too early."""
         told = []
-        with telling(lambda *message: told.append(message)):
+        with report_to(lambda *message: told.append(message)):
             NeighborAgg(second_opinions=[LogisticRegression()], n_neighbors=2).fit(X, y, proba_val=P)
         opinion = "Fitting second opinion 1 of 1, LogisticRegression #1"
         parts = [(done, total) for stage, done, total in told if stage == opinion]
@@ -312,7 +312,7 @@ class TestProgress:
             heard.append(message)
             NeighborAgg(n_neighbors=2).fit(X[:30], y[:30], proba_val=P[:30])
 
-        with telling(fits_itself):
+        with report_to(fits_itself):
             NeighborAgg(second_opinions=None, n_neighbors=2).fit(X, y, proba_val=P)
         assert [stage.split(" by ")[0] for stage, _, _ in heard] == [
             "Learning the metric",

@@ -80,7 +80,7 @@ def test_learned_from_a_sample_and_searched_among_all(data, monkeypatch):
     X, y, proba = data
     whole = fit(data, search=STREAMED)
     monkeypatch.setattr(_streamed_rows, "MAX_SAMPLED", 300)
-    monkeypatch.setattr("neighboragg._core.inputs.LEAST_OF_A_CLASS", 10)
+    monkeypatch.setattr("neighboragg._core.inputs.MIN_ROWS_PER_CLASS", 10)
     sampled = fit(data, search=STREAMED)
     assert len(sampled.sample_.rows) == 300
     assert sampled.opinions_[0].codes.tolist() == [*y[:700][sampled.sample_.rows], *y[700:900]]
@@ -133,7 +133,7 @@ def test_refusals(data):
     X, y, proba = data
     with pytest.raises(InvalidParameterError, match="'memory' parameter of Streamed must be at least"):
         fit(data, search=Streamed("1 MB"))
-    with pytest.raises(InvalidInputError, match="several views, which cannot be combined with Streamed"):
+    with pytest.raises(InvalidInputError, match="several views, which Streamed does not support"):
         fit(data, {"a": X[:700], "b": X[:700]}, search=STREAMED)
     with pytest.raises(InvalidInputError, match=r"same number of rows\. Got 699 and 700"):
         fit(data, X[:699], search=STREAMED)

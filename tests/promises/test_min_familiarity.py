@@ -96,7 +96,8 @@ def test_a_model_without_neighbors_is_refused(digits):
     with pytest.raises(InvalidParameterError) as caught:
         SelectiveClassifier(model, target_risk=0.1, min_familiarity=0.01).calibrate(X[300:], y[300:])
     assert str(caught.value) == (
-        "The 'min_familiarity' parameter of SelectiveClassifier needs a model with neighbors; MaxConfidence has none.\n"
+        "The 'min_familiarity' parameter of SelectiveClassifier needs a model with neighbors; MaxConfidence does "
+        "not use neighbors.\n"
         "Hint: TrustedClassifier(estimator, method=NeighborAgg())."
     )
 
@@ -136,13 +137,14 @@ def test_calibration_rows_unlike_those_of_fit_are_reported(digits):
     model, (X, y), _, unknown = digits
     mixed, labels = np.vstack([X[:200], unknown[:200]]), np.concatenate([y[:200], np.zeros(200, dtype=int)])
     safe = SelectiveClassifier(model, target_risk=0.5, min_familiarity=MIN_FAMILIARITY)
-    with pytest.warns(TrustWarning, match="are not like the rows that the model was fitted on") as caught:
+    with pytest.warns(TrustWarning, match="differ from the rows that the model was fitted on") as caught:
         safe.calibrate(mixed, labels)
     n = round(400 * safe.unfamiliar_)
     assert str(caught[0].message) == (
         f"{n} of 400 calibration rows ({n / 400:.1%}) are rejected as unfamiliar, with min_familiarity=0.05: they "
-        "are not like the rows that the model was fitted on. The promise holds for rows like the calibration rows, but "
-        "more of them are rejected.\nHint: fit the model on rows of that kind as well."
+        "differ from the rows that the model was fitted on. The promise still holds for rows like the calibration "
+        "rows, but more are rejected.\n"
+        "Hint: include such rows in fit."
     )
 
 

@@ -130,7 +130,7 @@ def test_reject_label_must_be_no_class(given_model, three_hundred, classes, labe
         safe.calibrate(X, y)
     assert str(error.value) == (
         f"The 'reject_label' parameter of SelectiveClassifier is one of the classes: {clash}.\n"
-        "Hint: reject_label=… with a value that is no class."
+        "Hint: pass a reject_label that is not a class."
     )
 
 
@@ -193,7 +193,7 @@ def test_calibration_comes_first(given_model, method):
     with pytest.raises(NotCalibratedError) as error:
         getattr(safe, method)([[0, 0.5]])
     assert str(error.value) == (
-        "This SelectiveClassifier has no threshold yet.\n"
+        "This SelectiveClassifier is not calibrated yet.\n"
         "Hint: calibrate(X_cal, y_cal) with rows that were not used in fitting."
     )
     assert isinstance(error.value, NotFittedError)

@@ -507,8 +507,8 @@ def test_an_image_is_shown_without_requests_to_other_hosts(
         me.page.on("request", lambda request: asked.append(request.url))
         me.page.goto(server.address)
         me.see(3)
-        picture = me.page.get_by_role("img", name="Image of row 3: red one.png")
-        me.expect(picture).to_have_js_property("naturalWidth", 8)
+        image = me.page.get_by_role("img", name="Image of row 3: red one.png")
+        me.expect(image).to_have_js_property("naturalWidth", 8)
         assert len(asked) >= 5
         assert all(url.startswith(server.origin) for url in asked)
 

@@ -218,7 +218,7 @@ def test_nothing_comes_from_other_hosts(open_pages, review_set):
         assert not re.search(r"https?:|//\w|@import|url\(", text)
 
 
-def picture_set(make_item, make_review_set, paths):
+def image_set(make_item, make_review_set, paths):
     items = tuple(make_item(row, content={"image": path}) for row, path in enumerate(paths))
     return make_review_set(items=items, n_flagged=len(items))
 
@@ -230,7 +230,7 @@ def test_images_come_only_from_their_folder(open_pages, make_item, make_review_s
         (root / name).write_bytes(name.encode())
     (tmp_path / "secret.png").write_bytes(b"secret")
     (root / "link.png").symlink_to(tmp_path / "secret.png")
-    review_set = picture_set(make_item, make_review_set, ["a b.png", "sub/c.JPG", "link.png", "missing.png"])
+    review_set = image_set(make_item, make_review_set, ["a b.png", "sub/c.JPG", "link.png", "missing.png"])
     (page,) = open_pages(review_set, image_root=root)
     answer = page.get("/images/a%20b.png")
     assert (answer.status_code, answer.content, answer.headers["content-type"]) == (
@@ -254,11 +254,11 @@ def test_neighbors_are_shown_by_small_copies(open_pages, make_item, make_review_
     pixels = np.random.default_rng(0).integers(0, 256, (600, 900, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(root / "large.png")
     Image.fromarray(pixels[:9, :9]).save(root / "little.png")
-    (root / "broken.png").write_bytes(b"no picture " * 20_000)
+    (root / "broken.png").write_bytes(b"no image " * 20_000)
     (tmp_path / "secret.png").write_bytes((root / "large.png").read_bytes())
     (root / "link.png").symlink_to(tmp_path / "secret.png")
     names = ["large.png", "little.png", "broken.png", "link.png"]
-    (page,) = open_pages(picture_set(make_item, make_review_set, names), image_root=root)
+    (page,) = open_pages(image_set(make_item, make_review_set, names), image_root=root)
     answer = page.get("/images/large.png?small=1")
     assert answer.headers["content-type"] == "image/jpeg"
     assert Image.open(io.BytesIO(answer.content)).size == (320, 213)
@@ -269,13 +269,13 @@ def test_neighbors_are_shown_by_small_copies(open_pages, make_item, make_review_
         assert (answer.content, answer.headers["content-type"]) == ((root / name).read_bytes(), "image/png")
     for path in ("link.png", "../secret.png", "%2e%2e/secret.png", "missing.png"):
         assert page.get(f"/images/{path}?small=1").status_code == 404
-    # A changed picture has another copy.
+    # A changed image has another copy.
     Image.fromarray(pixels[:, :600]).save(root / "large.png")
     assert Image.open(io.BytesIO(page.get("/images/large.png?small=1").content)).size == (320, 320)
 
 
 def test_images_need_a_folder(make_item, make_review_set, tmp_path):
-    review_set = picture_set(make_item, make_review_set, ["a.png"])
+    review_set = image_set(make_item, make_review_set, ["a.png"])
     with pytest.raises(InvalidInputError) as caught:
         create_app(review_set, tmp_path / "d.sqlite", token=TOKEN)
     assert str(caught.value) == (

@@ -206,7 +206,7 @@ def test_a_wrong_image_folder_is_reported(started, tmp_path, make_item, make_rev
         f"None of the 2 images to review is in {tmp_path}; the first is cat/0.png.\n"
         "Hint: pass --images with the folder that was audited, or the folder of the table."
     )
-    (tmp_path / "pictures" / "cat").mkdir(parents=True)
-    (tmp_path / "pictures" / "cat" / "1.png").write_bytes(b"")
-    review(tmp_path / "set.json", browser=False, images=tmp_path / "pictures")
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    (tmp_path / "images" / "cat" / "1.png").write_bytes(b"")
+    review(tmp_path / "set.json", browser=False, images=tmp_path / "images")
     assert "address" in started

@@ -131,9 +131,10 @@ def test_a_part_that_kills_every_worker_says_what_to_do(scored, cut_into, cluste
     with pytest.raises(PartsFailedError) as caught:
         scored(cut_into(), part_rows=300, client=cluster, model=deadly(4))
     assert (
-        "rows 0 to 299: The worker died each of the 4 times that it was tried. This usually means that the workers ran "
-        "out of memory.\nHint: give the workers more memory (memory_limit of a LocalCluster, --memory-limit of dask "
-        "worker), or fewer threads each."
+        "rows 0 to 299: The worker died in each of 4 attempts. This usually means that the workers ran out of "
+        "memory.\n"
+        "Hint: give the workers more memory (memory_limit of a LocalCluster, --memory-limit of dask worker), or "
+        "fewer threads each."
     ) in str(caught.value)
 
 
@@ -153,9 +154,10 @@ def test_a_worker_out_of_memory_says_which_setting_to_change(model_file, new_row
         small(part_rows=300)
         score(model_file, path, tmp_path / "scored", include=["document"], client=client)
     assert (
-        f"{path}, rows 0 to 299: The worker died each of the 2 times that it was tried. This usually means that "
-        "the workers ran out of memory.\nHint: give the workers more memory (memory_limit of a LocalCluster, "
-        "--memory-limit of dask worker), or fewer threads each."
+        f"{path}, rows 0 to 299: The worker died in each of 2 attempts. This usually means that the workers ran "
+        "out of memory.\n"
+        "Hint: give the workers more memory (memory_limit of a LocalCluster, --memory-limit of dask worker), or "
+        "fewer threads each."
     ) in str(caught.value)
 
 

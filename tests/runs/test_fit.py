@@ -247,7 +247,7 @@ def test_refusals(files, fitted, rows, tmp_path, frozen, digits):
         "The label column 'digit' is among the columns to learn from.",
     )
     for model, message in (
-        (TrustedClassifier(frozen, KNNVote()), "must be a NeighborAgg for rows that are not in memory"),
+        (TrustedClassifier(frozen, KNNVote()), "must be a NeighborAgg for rows outside memory"),
         (GaussianNB(), "The 'model' parameter of fit must be a TrustedClassifier. Got a GaussianNB."),
     ):
         refused(

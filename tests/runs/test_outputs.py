@@ -98,7 +98,7 @@ def test_a_single_file_is_replaced_only_with_overwrite(scored, cut_into, tmp_pat
 def test_a_folder_of_other_files_is_never_emptied(scored, cut_into, tmp_path):
     (tmp_path / "scored").mkdir()
     (tmp_path / "scored" / "mine.parquet").touch()
-    with pytest.raises(InvalidInputError, match=r"holds other files, such as mine\.parquet"):
+    with pytest.raises(InvalidInputError, match=r"contains other files, such as mine\.parquet"):
         scored(cut_into(), overwrite=True)
 
 

@@ -113,7 +113,7 @@ def test_columns_of_two_types_do_not_become_one_file(scored, cut_into, new_rows,
     folder = cut_into(100)
     new_rows[100:].astype({"id": str}).to_parquet(folder / "01.parquet")
     refused(
-        lambda: scored(folder, "one.parquet"), "Included columns are not of one type in all input files: "
+        lambda: scored(folder, "one.parquet"), "Included columns have different types in the input files: "
     )
     assert len(list((tmp_path / "one.parquet.parts").glob("part-*.parquet"))) == 5
     assert not (tmp_path / "one.parquet").exists()
@@ -261,7 +261,7 @@ def test_what_does_not_belong_together_is_not_mixed(scored, cut_into, model, dig
     (folder / "00.parquet").unlink()
     refused(lambda: scored(folder), f"the input {folder / '00.parquet'} is not among the files any more.")
     other = cut_into(name="other")
-    refused(lambda: scored(folder, "other"), f"{other} holds other files, such as 00.parquet.")
+    refused(lambda: scored(folder, "other"), f"{other} contains other files, such as 00.parquet.")
     (tmp_path / "file").touch()
     refused(lambda: scored(folder, "file"), f"The output {tmp_path / 'file'} is a file.")
     assert states(output) == before
@@ -352,7 +352,7 @@ def test_rows_of_fit_are_noticed(scored, digits, tmp_path):
         scored(tmp_path / "old.parquet")
     (said,) = caught
     assert str(said.message).startswith(
-        f"In 2 of 2 parts, first in {tmp_path / 'old.parquet'}, rows 0 to 69, more rows than by chance are exact "
+        f"In 2 of 2 parts, first in {tmp_path / 'old.parquet'}, rows 0 to 69, more rows are exact copies "
     )
 
 
@@ -370,7 +370,7 @@ def test_columns_of_one_name_are_refused(scored, new_rows, tmp_path):
     pyarrow.parquet.write_table(twice, tmp_path / "rows.parquet")
     refused(
         lambda: scored(tmp_path / "rows.parquet"),
-        f"Several columns of {tmp_path / 'rows.parquet'} are called 'pixel3'.\nHint: write the file with a name",
+        f"Several columns of {tmp_path / 'rows.parquet'} are called 'pixel3'.\nHint: give every column its own name",
     )
     assert not (tmp_path / "scored").exists()
 
@@ -388,7 +388,8 @@ def test_models_of_arrays_take_columns_of_numbers_or_of_vectors(digits, scored, 
     pd.testing.assert_frame_equal(first, second, rtol=0, atol=1e-9)
     refused(
         lambda: scored(tmp_path / "vectors.parquet", "c", model=model),
-        f"The model takes 64 numbers for a row, and {tmp_path / 'vectors.parquet'} has 2 columns beside those kept.",
+        f"The model takes 64 numbers for a row, and {tmp_path / 'vectors.parquet'} has 2 columns besides "
+        "the included ones.",
     )
 
 
@@ -425,12 +426,14 @@ def test_refusals(scored, cut_into, tmp_path, model_file):
     refused(lambda: scored(tmp_path / "*.parquet"), "There is no Parquet file in ")
     refused(lambda: scored([folder, folder]), "00.parquet is among the input files twice.")
     refused(
-        lambda: scored(folder, model=tmp_path / "none.nagg"), f"There is no model {tmp_path / 'none.nagg'}."
+        lambda: scored(folder, model=tmp_path / "none.nagg"),
+        f"The model {tmp_path / 'none.nagg'} does not exist.",
     )
     refused(lambda: scored(3), "or a list of these. Got a int.")
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     refused(
-        lambda: scored(tmp_path / "table.csv"), "table.csv is not a Parquet file by its name.\nHint: pandas."
+        lambda: scored(tmp_path / "table.csv"),
+        "table.csv does not have the name of a Parquet file.\nHint: convert",
     )
     pyarrow.parquet.write_table(pyarrow.table({"trust": [1.0]}), tmp_path / "odd.parquet")
     refused(
@@ -439,7 +442,9 @@ def test_refusals(scored, cut_into, tmp_path, model_file):
     pyarrow.parquet.write_table(
         pyarrow.table({"x": pyarrow.array([], "float64")}), tmp_path / "empty.parquet"
     )
-    refused(lambda: scored(tmp_path / "empty.parquet"), f"There are no rows in {tmp_path / 'empty.parquet'}.")
+    refused(
+        lambda: scored(tmp_path / "empty.parquet"), f"{tmp_path / 'empty does not contain any rows.parquet'}."
+    )
     refused(lambda: scored(tmp_path / "odd.parquet", include=[]), "There is no column 'pixel0' in ")
     for options, message in (
         ({"client": "tcp://somewhere"}, "'client' parameter must be a dask.distributed.Client or None"),

@@ -135,8 +135,8 @@ def test_errors_name_the_problem_and_the_place(tmp_path):
     path = tmp_path / "odd.parquet"
     for column, message in {
         "a": f"Column 'a' of {path} has no value in row 6.",
-        "b": "Column 'b' of the first file holds string, not numbers.",
-        "v": f"Column 'v' of {path} holds vectors of 1 numbers, but of 2 in row 5.",
+        "b": "Column 'b' of the first file contains string, not numbers.",
+        "v": f"Column 'v' of {path} contains vectors of 1 numbers, but one of 2 in row 5.",
     }.items():
         pyarrow.parquet.write_table(table.select([column]), path)
         refused(path, message)
@@ -151,7 +151,7 @@ def test_replaced_rows_are_noticed(tmp_path, through):
     index = StreamedNeighbors(2).fit(through(path), np.arange(len(ROWS)) % 2)
     index.kneighbors(ROWS[:3])
     write_parquet(path, ROWS[::-1])
-    with pytest.raises(InvalidInputError, match="has been written to since it was opened"):
+    with pytest.raises(InvalidInputError, match="has changed since it was opened"):
         index.kneighbors(ROWS[:3])
 
 

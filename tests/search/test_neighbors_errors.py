@@ -176,7 +176,7 @@ def test_exclude(exclude, got):
     with pytest.raises(InvalidInputError) as caught:
         fitted().kneighbors(X, exclude=exclude)
     assert str(caught.value) == (
-        "exclude passed to ClasswiseNeighbors must hold one row id below 3, or -1, for each of the 3 "
+        "exclude passed to ClasswiseNeighbors must contain one row id below 3, or -1, for each of the 3 "
         f"queries. Got {got}."
     )
 

@@ -18,7 +18,7 @@ import neighboragg
 from neighboragg._store import file
 from neighboragg._store.file import FORMAT, read_file, write_file
 from neighboragg.exceptions import FileFormatError, InvalidParameterError
-from neighboragg.features._quantiles import TamedScores
+from neighboragg.features._quantiles import QuantileScores
 
 AGAIN = "Hint: copy the file again, or save the model again."
 
@@ -29,7 +29,7 @@ def path(tmp_path):
 
 
 def fitted(**attributes):
-    scores = TamedScores().fit(np.arange(12.0).reshape(4, 3))
+    scores = QuantileScores().fit(np.arange(12.0).reshape(4, 3))
     scores.quantiles_ = scores.quantiles_[:2]  # small, so that every byte of the file can be changed in turn
     vars(scores).update(attributes)
     return scores
@@ -59,7 +59,7 @@ def test_other_software_can_look_inside(path, content):
     with safe_open(path, "numpy") as file:
         document = json.loads(file.metadata()["neighboragg"])
     assert document["format"] == FORMAT == 4
-    assert document["kind"] == "TamedScores"
+    assert document["kind"] == "QuantileScores"
     assert document["versions"]["python"] == platform.python_version()
     assert document["versions"]["scikit-learn"] == sklearn.__version__
     assert document["root"] == {"$object": 0}

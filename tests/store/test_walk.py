@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 import neighboragg
 from neighboragg._store.file import read_file, write_file
 from neighboragg.exceptions import FileFormatError, InvalidParameterError
-from neighboragg.features._quantiles import TamedScores
+from neighboragg.features._quantiles import QuantileScores
 from neighboragg.search import ClasswiseNeighbors
 
 DTYPES = st.one_of(
@@ -56,7 +56,7 @@ def path(tmp_path):
 
 def carrier(value):
     """An object that can be saved, with a value in it."""
-    scores = TamedScores()
+    scores = QuantileScores()
     scores.value_ = value
     return scores
 
@@ -156,7 +156,7 @@ def test_temporary_values_do_not_pass_for_one_another(path):
     assert [item.n_samples_fit_ for item in found] == [6, 4]
 
 
-class Mine(TamedScores):
+class Mine(QuantileScores):
     """Derived by a user."""
 
 
@@ -196,7 +196,7 @@ def test_what_could_not_be_loaded_again_is_not_saved(path, value, reason):
         carrier(value).save(path)
     assert (
         str(caught.value).partition("\nHint: ")[0]
-        == f"This TamedScores cannot be saved: {reason}, so it could not be loaded again."
+        == f"This QuantileScores cannot be saved: {reason}, so it could not be loaded again."
     )
     assert not path.exists()
 
@@ -219,10 +219,10 @@ def test_what_contains_itself(path):
 
 def test_what_is_not_fitted(path):
     with pytest.raises(NotFittedError):
-        TamedScores().save(path)
+        QuantileScores().save(path)
 
 
-@pytest.mark.parametrize("kind", ["Oracle", "system", "TrustMethod", "TamedScores.__init__"])
+@pytest.mark.parametrize("kind", ["Oracle", "system", "TrustMethod", "QuantileScores.__init__"])
 def test_a_class_that_is_not_in_the_list(path, kind):
     carrier(1).save(path)
     document, arrays = read_file(path)

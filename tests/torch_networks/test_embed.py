@@ -62,7 +62,7 @@ def test_named_layers_give_their_output(net, images):
     )
 
 
-def test_pictures_are_averaged_to_a_number_of_values(net, images):
+def test_images_are_averaged_to_a_number_of_values(net, images):
     found = embed(net, images, layer="conv", max_dimensions=20).embeddings
     with torch.inference_mode():
         pooled = nn.functional.adaptive_avg_pool2d(net.conv(images), 2).flatten(1).numpy()

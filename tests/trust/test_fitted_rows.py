@@ -48,9 +48,9 @@ def test_fitted_rows_are_reported_with_their_share(model, rows, name):
     with pytest.warns(FittedRowsWarning) as caught:
         call(batch, labels) if name == "score_labels" else call(batch)
     assert [str(warning.message) for warning in caught] == [
-        "90 of 200 rows passed to TrustedClassifier (45%) are exact copies of rows it was fitted on. The classifier "
-        "has seen them, so their trust looks better than that of new rows.\n"
-        "Hint: pass rows that took no part in fit; neighboragg.find_mislabeled checks the labels of fitted rows."
+        "90 of 200 rows passed to TrustedClassifier (45%) are exact copies of rows it was fitted on. The "
+        "classifier has seen them, so their trust looks better than for new rows.\n"
+        "Hint: pass rows that were not used in fit; neighboragg.find_mislabeled checks the labels of fitted rows."
     ]
     assert name == "score_samples" or caught[0].filename == __file__
     silent(call, X_new, *([y_new] if name == "score_labels" else []))

@@ -43,8 +43,9 @@ def test_a_fitted_classifier_that_is_fitted_again_is_named(rows, make):
     with pytest.warns(TrustWarning) as caught:
         fit(classifier, *rows)
     assert [str(warning.message) for warning in caught] == [
-        f"The {type(classifier).__name__} passed to TrustedClassifier is fitted already, and is fitted again on X and "
-        "y.\nHint: to keep it as it is, TrustedClassifier(FrozenEstimator(classifier)), with from sklearn.frozen "
+        f"The {type(classifier).__name__} passed to TrustedClassifier is fitted already and will be fitted again "
+        "on X and y.\n"
+        "Hint: to keep it as it is, TrustedClassifier(FrozenEstimator(classifier)), with from sklearn.frozen "
         "import FrozenEstimator."
     ]
     assert caught[0].filename == __file__

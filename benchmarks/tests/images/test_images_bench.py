@@ -1,4 +1,4 @@
-"""Table 2 end to end on few pictures: training, resuming, every method, and what is kept."""
+"""Table 2 end to end on few images: training, resuming, every method, and what is kept."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ from benchmarks.images import (
     IMAGE_METHODS,
     Training,
     _training,
-    load_pictures,
+    load_images,
     table2,
     train_network,
 )
@@ -46,20 +46,20 @@ def write_idx(path, array):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Digits in the files of Fashion-MNIST, and color pictures as those of CIFAR-10."""
+    """Digits in the files of Fashion-MNIST, and color images as those of CIFAR-10."""
     folder = tmp_path_factory.mktemp("data")
     X, y = load_digits(return_X_y=True)
-    pictures = np.kron(X.reshape(-1, 8, 8) * 15, np.ones((3, 3)))
-    pictures = np.pad(pictures, ((0, 0), (2, 2), (2, 2)))
+    images = np.kron(X.reshape(-1, 8, 8) * 15, np.ones((3, 3)))
+    images = np.pad(images, ((0, 0), (2, 2), (2, 2)))
     (folder / "fashion_mnist").mkdir()
     for name, rows in (("train", slice(0, 1200)), ("t10k", slice(1200, None))):
-        write_idx(folder / "fashion_mnist" / f"{name}-images-idx3-ubyte.gz", pictures[rows])
+        write_idx(folder / "fashion_mnist" / f"{name}-images-idx3-ubyte.gz", images[rows])
         write_idx(folder / "fashion_mnist" / f"{name}-labels-idx1-ubyte.gz", y[rows])
     with tarfile.open(folder / "cifar10_jpeg.tar.xz", "w:xz") as archive:
         for i in range(240):
             part = "train" if i < 160 else "test"
             path = folder / f"{i}.jpg"
-            color = np.stack([pictures[i]] * 3, axis=-1).clip(0, 255).astype(np.uint8)
+            color = np.stack([images[i]] * 3, axis=-1).clip(0, 255).astype(np.uint8)
             Image.fromarray(np.pad(color, ((2, 2), (2, 2), (0, 0)))).save(path)
             archive.add(path, f"{part}/class{y[i]}/{i:04}.jpg")
     return folder
@@ -93,7 +93,7 @@ def test_every_method_has_a_row(tmp_path):
 def test_what_is_finished_is_not_done_again(tmp_path, monkeypatch):
     table2(tmp_path, sets=["fashion_mnist"], methods=["Confidence"], epochs=1, limit=300, n_seeds=1)
     before = (tmp_path / "images.jsonl").read_text()
-    monkeypatch.setattr("benchmarks.images._study.load_pictures", None)
+    monkeypatch.setattr("benchmarks.images._study.load_images", None)
     table2(tmp_path, sets=["fashion_mnist"], methods=["Confidence"], epochs=1, limit=300, n_seeds=1)
     assert (tmp_path / "images.jsonl").read_text() == before
 
@@ -115,8 +115,8 @@ def test_a_method_without_chance_is_computed_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.full
-def test_no_label_of_a_test_picture_reaches_a_method(tmp_path, monkeypatch):
-    """With other labels of the test pictures all methods give the same trust."""
+def test_no_label_of_a_test_image_reaches_a_method(tmp_path, monkeypatch):
+    """With other labels of the test images all methods give the same trust."""
     given = []
     monkeypatch.setattr(
         "benchmarks.images._study.trust_metrics",
@@ -128,12 +128,12 @@ def test_no_label_of_a_test_picture_reaches_a_method(tmp_path, monkeypatch):
             shutil.copytree(tmp_path / "0" / "networks", folder / "networks")
 
         def shifted(name, *, limit, shift=shift):
-            pictures = load_pictures(name, limit=limit)
-            codes = pictures.codes.copy()
-            codes[pictures.test] = (codes[pictures.test] + shift) % 10
-            return replace(pictures, codes=codes)
+            images = load_images(name, limit=limit)
+            codes = images.codes.copy()
+            codes[images.test] = (codes[images.test] + shift) % 10
+            return replace(images, codes=codes)
 
-        monkeypatch.setattr("benchmarks.images._study.load_pictures", shifted)
+        monkeypatch.setattr("benchmarks.images._study.load_images", shifted)
         table2(folder, sets=["fashion_mnist"], methods=["ConfidNet", "Energy", "Relative Mahalanobis", "TrustScore"],
                epochs=1, limit=300, n_seeds=1)  # fmt: skip
     for (right, trust), (wrong, again) in zip(given[:4], given[4:], strict=True):
@@ -150,7 +150,7 @@ def test_large_networks_have_no_dropout_to_ask(tmp_path):
 
 
 @pytest.mark.full
-def test_color_pictures_by_the_largest_network(tmp_path):
+def test_color_images_by_the_largest_network(tmp_path):
     table2(tmp_path, sets=["cifar10"], methods=["Confidence", "Pool"], architecture="resnet50", epochs=1, limit=50,
            n_seeds=1)  # fmt: skip
     rows = [json.loads(line) for line in (tmp_path / "images.jsonl").read_text().splitlines()]
@@ -159,14 +159,14 @@ def test_color_pictures_by_the_largest_network(tmp_path):
     }
 
 
-def pictures_of(n):
+def images_of(n):
     X, y = load_digits(return_X_y=True)
     return (X[:n] / 8 - 1).astype(np.float32).reshape(-1, 1, 8, 8), y[:n].astype(np.int64)
 
 
 @pytest.mark.parametrize("changed", [False, True])
 def test_an_interrupted_training_goes_on_as_if_it_had_not_been(tmp_path, changed, monkeypatch):
-    X, y = pictures_of(300)
+    X, y = images_of(300)
     X = np.kron(X, np.ones((1, 1, 2, 2), dtype=np.float32))
     training = Training("digits", "cnn", 3, None, 0, changed)
     whole = train_network(training, X, y, 10, tmp_path / "whole")
@@ -194,7 +194,7 @@ def test_another_configuration_is_another_network():
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_architectures_take_pictures(name):
+def test_architectures_take_images(name):
     size = 28 if name == "cnn" else 32
     network = ARCHITECTURES[name](3, size, 7).eval()
     with torch.inference_mode():
@@ -202,7 +202,7 @@ def test_architectures_take_pictures(name):
 
 
 def test_resnets_have_their_published_sizes():
-    """Parameters of the networks for 32 x 32 pictures with ten classes: 11.2 and 23.5 million."""
+    """Parameters of the networks for 32 x 32 images with ten classes: 11.2 and 23.5 million."""
     sizes = {
         name: sum(p.numel() for p in ARCHITECTURES[name](3, 32, 10).parameters()) / 1e6
         for name in ("resnet18", "resnet50")

@@ -1,4 +1,4 @@
-"""The `neighboragg` command: its subcommands by what they are about."""
+"""The `neighboragg` command."""
 
 import sys
 
@@ -7,7 +7,7 @@ from neighboragg import __version__
 
 def main() -> None:
     """Run the command line."""
-    # Answered here, as whatever else is imported brings scikit-learn along, which takes a second.
+    # Answered here, because other imports load scikit-learn, which takes a second.
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"{__version__}\n")
     else:

@@ -17,7 +17,7 @@ INTERRUPTED = 130
 
 
 def interruptible(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, ending with one line if it is interrupted from the keyboard."""
+    """The command; an interrupt from the keyboard ends it with one line."""
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:

@@ -18,31 +18,31 @@ from rich.progress import (
 from neighboragg.exceptions import TrustWarning
 
 LabelColumn = Annotated[
-    str | None, typer.Option(help="Name of the label column; a folder of images has none.")
+    str | None, typer.Option(help="Name of the label column; leave it out for a folder of images.")
 ]
 Separator = Annotated[
     str | None,
-    typer.Option("--sep", help="Delimiter of a CSV file, e.g. ';' or tab; detected if not given."),
+    typer.Option("--sep", help="Delimiter of a CSV file, such as ';' or tab. Default: detected."),
 ]
 Encoding = Annotated[
-    str | None, typer.Option(help="Encoding of a text file, e.g. cp1252 or latin-1; UTF-8 if not given.")
+    str | None, typer.Option(help="Encoding of a text file, such as cp1252 or latin-1. Default: UTF-8.")
 ]
-Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel workbook; the first if not given.")]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel workbook. Default: the first.")]
 DayFirst = Annotated[
     bool | None,
     typer.Option(
         "--dayfirst/--no-dayfirst",
-        help="Whether 03.04.2024 and 03/04/2024 are in April; found out from all values if not given.",
+        help="Whether 03.04.2024 and 03/04/2024 are in April. Default: detected from all values.",
         show_default=False,
     ),
 ]
 Decimal = Annotated[
     str | None,
-    typer.Option(help="Decimal mark of numbers written as text, '.' or ','; found out if not given."),
+    typer.Option(help="Decimal mark of numbers written as text, '.' or ','. Default: detected."),
 ]
 Thousands = Annotated[
     str | None,
-    typer.Option(help="Mark between thousands: ',', '.', ' ' or an apostrophe; found out if not given."),
+    typer.Option(help="Mark between thousands: ',', '.', ' ' or an apostrophe. Default: detected."),
 ]
 Cluster = Annotated[
     str | None,
@@ -50,7 +50,7 @@ Cluster = Annotated[
         help="Work on a Dask cluster: 'local' for processes on this machine, or tcp://host:port of a scheduler."
     ),
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Threads; -1 takes every core.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Number of threads; -1 uses every core.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing output files.")]
 
 
@@ -82,7 +82,7 @@ def progress_bar(console: Console) -> Iterator[Callable[[str, int, int], None]]:
 
 @contextmanager
 def warnings_printed(console: Console) -> Iterator[None]:
-    """Print the warnings of the block when it has ended well, each once; enter it before a progress bar."""
+    """Print the warnings of the block once it has succeeded, each only once; enter it before a progress bar."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TrustWarning)
         yield

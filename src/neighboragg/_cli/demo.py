@@ -55,13 +55,13 @@ class Doubtful:
 
     @property
     def shown_trust(self) -> str:
-        """The trust in percent, never as if it were nothing."""
+        """The trust in percent, never rounded to zero."""
         return "< 0.1%" if self.trust < 0.0005 else f"{self.trust:.1%}"
 
 
 def draw(scored: Scored, doubtful: list[Doubtful], output: Path) -> None:
-    """Write the picture."""
-    figure_module = import_extra("matplotlib.figure", extra="cli", purpose="The picture of the demo")
+    """Write the plot."""
+    figure_module = import_extra("matplotlib.figure", extra="cli", purpose="The plot of the demo")
     figure = figure_module.Figure(figsize=(12, 5.6), layout="constrained", facecolor="white")
     left, right = figure.subfigures(1, 2, width_ratios=[1, 1.15], wspace=0.03)
     _draw_errors_left(left.subplots(), scored)
@@ -74,7 +74,7 @@ def draw(scored: Scored, doubtful: list[Doubtful], output: Path) -> None:
         f"instead of {by_confidence}"
     )
     figure.suptitle(title, fontsize=15, fontweight="bold")
-    # The figures in the file, too: a test compares them with a picture that was committed.
+    # The numbers go into the file as well: a test compares them with the committed plot.
     figure.savefig(output, dpi=110, format="png", metadata={"Description": title})
 
 
@@ -110,7 +110,7 @@ def _draw_errors_left(ax: Any, scored: Scored) -> None:
 
 def _draw_digits(figure: Any, doubtful: list[Doubtful]) -> None:
     n_near = len(doubtful[0].like_predicted)
-    # Columns: the digit, its scores, a gap, its neighbors of one class, a gap, those of the other.
+    # Columns: the digit, its scores, a gap, its neighbors of one class, a gap, its neighbors of the other.
     widths = [1, 2.6, *[1] * n_near, 0.35, *[1] * n_near]
     axes = figure.subplots(
         len(doubtful), len(widths), gridspec_kw={"width_ratios": widths, "wspace": 0.05, "hspace": 0.12}
@@ -132,7 +132,7 @@ def _draw_digits(figure: Any, doubtful: list[Doubtful]) -> None:
             _show(ax, image)
     heads = ((2 + (n_near - 1) // 2, "nearest digits of\nthe predicted class"),
              (3 + n_near + (n_near - 1) // 2, "nearest digits of\nthe likelier class"))  # fmt: skip
-    figure.suptitle("The least trusted predictions, beside the nearest training rows", fontsize=11.5)
+    figure.suptitle("The least trusted predictions, next to the nearest training rows", fontsize=11.5)
     axes[0, 0].set_title("new digit", fontsize=10)
     for column, title in heads:
         axes[0, column].set_title(title, fontsize=10)
@@ -142,7 +142,7 @@ def _show(ax: Any, image: Array) -> None:
     ax.imshow(image.reshape(8, 8), cmap="gray_r", interpolation="nearest")
 
 
-OUTPUT = typer.Option("--output", "-o", help="Where to write the picture.")
+OUTPUT = typer.Option("--output", "-o", help="Where to write the plot.")
 SEED = typer.Option(help="Seed of the splits and of the bootstrap.")
 SET_ASIDE = (0.0, 0.02, 0.05, 0.1, 0.2)
 N_RESAMPLES = 500
@@ -153,12 +153,12 @@ def demo(
     output: Annotated[Path, OUTPUT] = Path("neighboragg-demo.png"),
     seed: Annotated[int, SEED] = 0,
 ) -> None:
-    """Find a classifier's errors on two data sets: where neighbors help and where not. Needs no network."""
+    """Find a classifier's errors on two data sets: one where neighbors help and one where they don't. Works offline."""
     console = Console(highlight=False)
     console.print(
-        "A classifier is wrong now and then. If a person checks its least trusted predictions, how many errors are "
-        "left in the rest?\nTwo ways to choose them: by the classifier's own probability (confidence), or by trust, "
-        "which also looks at the nearest training rows of every class.\n"
+        "Every classifier makes errors. If a person checks its least trusted predictions, how many errors are left in "
+        "the rest?\nThere are two ways to choose these predictions: by the classifier's own probability (confidence), "
+        "or by trust, which also uses the nearest training rows of every class.\n"
     )
     X, y = load_digits(return_X_y=True)
     digits, doubtful = _score("digits", X, y, seed, console, _doubtful)
@@ -169,7 +169,7 @@ def demo(
         console.print(_verdict(scored, seed) + "\n")
     console.print(_least_trusted(doubtful))
     draw(digits, doubtful, output)
-    console.print(f"The picture of the digits: {output.resolve()}\n", soft_wrap=True)
+    console.print(f"The plot of the digits: {output.resolve()}\n", soft_wrap=True)
     console.print(
         "Next, on your own table:\n"
         "  neighboragg compare table.csv --label y        which trust score is best on it\n"
@@ -252,7 +252,7 @@ def _least_trusted(doubtful: list[Doubtful]) -> Table:
         title_justify="left",
         title_style="bold",
     )
-    for column in ("classifier says", "its confidence", "trust", "likelier class", "truth"):
+    for column in ("predicted", "its confidence", "trust", "likelier class", "truth"):
         table.add_column(column, justify="right")
     for one in doubtful:
         wrong = one.truth != one.predicted

@@ -37,8 +37,8 @@ def audit(
     source: Annotated[
         str,
         typer.Argument(
-            help="Table with a label column (CSV, JSON lines, Excel, Feather or Parquet), or a folder with a folder of "
-            "images for each class. Parquet files of any size: a folder of them, a pattern in quotes, or an address "
+            help="Table with a label column (CSV, JSON lines, Excel, Feather or Parquet), or a folder with one "
+            "subfolder of images per class. Parquet files of any size: a folder, a quoted pattern, or an address "
             "such as s3://…."
         ),
     ],
@@ -49,51 +49,45 @@ def audit(
             "--output", "-o", help="Flagged rows as CSV; the plot and the review set go next to it."
         ),
     ] = Path("suspicious.csv"),
-    columns: Annotated[
-        str, typer.Option(help="Judge by these columns and no others; separated by commas.")
-    ] = "",
-    ignore: Annotated[str, typer.Option(help="Do not judge by these columns; separated by commas.")] = "",
+    columns: Annotated[str, typer.Option(help="Use only these columns; separated by commas.")] = "",
+    ignore: Annotated[str, typer.Option(help="Do not use these columns; separated by commas.")] = "",
     use: Annotated[
         str,
         typer.Option(
-            help="Judge by these columns although they look like an identifier or give the label away; separated by "
-            "commas."
+            help="Use these columns even if they look like an identifier or reveal the label; separated by commas."
         ),
     ] = "",
-    text: Annotated[
-        str | None, typer.Option(help="Column of texts to judge by, instead of all columns.")
-    ] = None,
+    text: Annotated[str | None, typer.Option(help="Column of texts to use instead of all columns.")] = None,
     image: Annotated[
         str | None,
-        typer.Option(help="Column of image paths to judge by, relative to the folder of the table."),
+        typer.Option(help="Column of image paths to use, relative to the folder of the table."),
     ] = None,
     embeddings: Annotated[
         str | None,
         typer.Option(
-            help="Vectors to judge by: a matrix (.npy) with a row for each row of the table, or a column of vectors."
+            help="Vectors to use: a matrix (.npy) with one row per row of the table, or a column of vectors."
         ),
     ] = None,
     encoder: Annotated[
         str | None,
         typer.Option(
             metavar="PACKAGE:CALLABLE",
-            help="Judge by its vectors: it takes a list of the texts of --text or of images (PIL) and returns "
-            "an array, a row for each. Without it, texts are read by their words, and images by a small fixed "
-            "descriptor, which is weak.",
+            help="Function that turns a list of texts (--text) or images (PIL) into an array with one row each. "
+            "Without it, texts are represented by their words, and images by a small fixed descriptor, which is weak.",
         ),
     ] = None,
     proba: Annotated[
         Path | None,
         typer.Option(
             help="Out-of-fold probabilities: a table file whose header names the classes, an .npz file with proba and "
-            "classes, or a .npy file with columns in the sorted order of the labels (by value if all are numbers)."
+            "classes, or a .npy file with columns in the order of the sorted labels (by value if all are numbers)."
         ),
     ] = None,
     flag: Annotated[
         str,
         typer.Option(
             metavar="estimated|NUMBER|SHARE|fdr:SHARE",
-            help="What to flag: the labels that trust is confident are wrong; a number of rows, such as 100; at most a "
+            help="Labels to flag: those that are confidently wrong; a number of rows, such as 100; at most a "
             "share of the correctly labeled rows, such as 0.05; or with at most a share of false alarms among the "
             "flags, such as fdr:0.1, which needs --verified.",
         ),
@@ -101,20 +95,20 @@ def audit(
     verified: Annotated[
         str | None,
         typer.Option(
-            help="Column that marks rows whose labels are verified to be right (1, true, yes or x)."
+            help="Column that marks rows whose labels were verified to be right (1, true, yes or x)."
         ),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Column that names train or test: copies across it are found.")
+        str | None, typer.Option(help="Column that names train or test, to find copies across the split.")
     ] = None,
     sample: Annotated[
         int | None,
         typer.Option(
-            min=2, help="Rows to fit on, drawn at random; all others are scored by them. Default: 50,000."
+            min=2, help="Number of random rows to fit on; the fit scores all others. Default: 50,000."
         ),
     ] = None,
     n_random: Annotated[
-        int, typer.Option(min=0, help="Rows not flagged to review too, for the errors left.")
+        int, typer.Option(min=0, help="Unflagged rows to add to the review, to estimate the errors left.")
     ] = 50,
     cluster: Cluster = None,
     jobs: Jobs = None,
@@ -132,7 +126,7 @@ def audit(
     files = AuditFiles(output)
     files.check(source, overwrite=overwrite)
     if encoder is not None and "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # an encoder of one's own lies next to the data, not in a package
+        sys.path.insert(0, str(Path.cwd()))  # a user's encoder is next to the data, not in a package
     console = Console()
     with warnings_printed(console), connect(cluster) as client, progress_bar(console) as progress:
         found = run_audit(
@@ -162,7 +156,7 @@ def audit(
 
 
 def _rule(flag: str) -> Any:
-    """What to flag, from the text of the option."""
+    """The rule for the text of the option."""
     if flag == "estimated":
         return flag
     if flag.isdecimal() and int(flag) > 0:
@@ -186,17 +180,15 @@ def _by(
     embeddings: str | None,
     encoder: str | None,
 ) -> Columns | Text | Images | Embeddings | None:
-    """What to judge by, from the options; each of them must have a say."""
+    """The by-object for the options; raises if an option would have no effect."""
     chosen = {"--text": text, "--image": image, "--embeddings": embeddings}
     named = [name for name, value in chosen.items() if value is not None]
     if len(named) > 1 or (encoder is not None and embeddings is not None):
         names = [*named, *(["--encoder"] if encoder is not None else [])]
-        raise InvalidParameterError(
-            f"Labels are judged by one thing. Got {' and '.join(names)}.\nHint: pass one."
-        )
+        raise InvalidParameterError(f"{' and '.join(names)} cannot be combined.\nHint: pass one of them.")
     if (columns or use or ignore) and (named or encoder is not None):
         raise InvalidParameterError(
-            f"With {(named or ['--encoder'])[0]}, there are no columns to choose from.\n"
+            f"With {(named or ['--encoder'])[0]}, columns cannot be chosen.\n"
             "Hint: leave out --columns, --use and --ignore."
         )
     if text is not None:
@@ -209,10 +201,10 @@ def _by(
 
 
 def _report(found: Audit, files: AuditFiles) -> str:
-    """What was found, and how to go on."""
+    """A summary of the audit and the next commands."""
     name = shlex.quote(str(files.flagged))
     return (
-        f"{found.summary()}\n\nFlagged rows: {files.flagged}\nOther finds:  {files.findings}\n"
+        f"{found.summary()}\n\nFlagged rows: {files.flagged}\nFindings:     {files.findings}\n"
         f"Plots:        {files.plot}\nReview them:  neighboragg review {name}\n"
         f"Correct them: neighboragg correct {name}"
     )
@@ -224,16 +216,18 @@ def review(
     ),
     images: Annotated[
         Path | None,
-        typer.Option(help="Folder that image paths are relative to; that of the audited table if not given."),
+        typer.Option(
+            help="Folder that image paths are relative to. Default: the folder of the audited table."
+        ),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; the default is reachable from here only.")
+        str, typer.Option(help="Address to listen on; the default is reachable only from this machine.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(help="Port; 0 chooses a free one.")] = 0,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            help="Host name under which browsers may call too, for instance behind a proxy. Repeatable."
+            help="Additional host name that browsers may use, for instance behind a proxy. Repeatable."
         ),
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
@@ -252,30 +246,30 @@ def correct(
         typer.Option(
             "--output",
             "-o",
-            help="The corrected table, in the format of the table; 'corrected' and its suffix if not given. For "
+            help="The corrected table, in the same format. Default: 'corrected' with the suffix of the table. For "
             "several Parquet files, a folder; for a folder of images, a CSV file with the label of every image.",
         ),
     ] = None,
     source: Annotated[
-        str | None, typer.Option(help="Where the table is now, if it has moved since the audit.")
+        str | None, typer.Option(help="New path of the table, if it has moved since the audit.")
     ] = None,
     move: Annotated[
         bool,
         typer.Option(
             "--move",
-            help="Move images of a folder to the folder of their decided label: all, or none if one cannot.",
+            help="Move images to the folder of their decided label: all of them, or none if one cannot be moved.",
         ),
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write the table with the labels that were decided in the review; nothing else changes."""
+    """Write the table with the labels decided in the review; nothing else changes."""
     done = run_correct(review, output, source=source, move=move, overwrite=overwrite)
     moved = f", {done.n_moved:,} images moved" if done.n_moved else ""
     dropped = f", {done.n_dropped:,} rows dropped" if done.n_dropped else ""
     lines = [f"{done.n_changed:,} labels changed{dropped}{moved}: {done.output}"]
     if done.source_changed:
         lines.insert(
-            0, f"{done.source} has changed since the audit; decided rows were found by their contents."
+            0, f"{done.source} has changed since the audit; decided rows were matched by their contents."
         )
     for line in lines:
         Console().print(line, soft_wrap=True, markup=False, highlight=False)

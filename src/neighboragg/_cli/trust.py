@@ -27,7 +27,7 @@ def score(
         list[str],
         typer.Argument(
             metavar="INPUT...",
-            help="Parquet files with new rows: files, folders, patterns in quotes, or addresses such as s3://….",
+            help="Parquet files with new rows: files, folders, quoted patterns, or addresses such as s3://….",
         ),
     ],
     output: Annotated[
@@ -41,11 +41,11 @@ def score(
     columns: Annotated[
         str,
         typer.Option(
-            help="Columns to pass to the model, separated by commas; by default those it was fitted on."
+            help="Columns to pass to the model, separated by commas; by default the columns it was fitted on."
         ),
     ] = "",
     trusted: Annotated[
-        str, typer.Option(help="Further types that the saved classifier may contain, separated by commas.")
+        str, typer.Option(help="Additional types that the saved classifier may contain, separated by commas.")
     ] = "",
     cluster: Annotated[
         str | None,
@@ -54,7 +54,8 @@ def score(
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", help="Threads without a cluster; -1 uses every core.")
+        int | None,
+        typer.Option("--jobs", "-j", help="Number of threads without a cluster; -1 uses every core."),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -92,7 +93,7 @@ def compare(
     thousands: Thousands = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", "-j", help="Processes; -1 uses every core, by default there is one."),
+        typer.Option("--jobs", "-j", help="Number of processes; -1 uses every core. Default: 1."),
     ] = None,
 ) -> None:
     """Compare trust methods on your own table."""

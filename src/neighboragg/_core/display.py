@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 # As many rows as fit on a screen; longer tables show their first and last rows.
-MOST_ROWS = 20
+MAX_ROWS = 20
 
 
-def text_table(columns: Mapping[str, Any], *, most_rows: int = MOST_ROWS) -> str:
+def text_table(columns: Mapping[str, Any], *, most_rows: int = MAX_ROWS) -> str:
     """Format columns under their names: numbers are right-aligned, other values left-aligned."""
     if not columns:
         return ""
@@ -25,7 +25,7 @@ def text_table(columns: Mapping[str, Any], *, most_rows: int = MOST_ROWS) -> str
     return "\n".join("  ".join(line).rstrip() for line in zip(*blocks, strict=True))
 
 
-def html_table(columns: Mapping[str, Any], *, most_rows: int = MOST_ROWS) -> str:
+def html_table(columns: Mapping[str, Any], *, most_rows: int = MAX_ROWS) -> str:
     """Format columns as an HTML table; every cell is escaped."""
     n = len(next(iter(columns.values()))) if columns else 0
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)

@@ -219,7 +219,7 @@ def _first_odd_value(X: Any) -> tuple[int, Any, Any] | None:
 
 
 # A sample contains at least this many rows of each class, or all rows of smaller classes.
-LEAST_OF_A_CLASS = 50
+MIN_ROWS_PER_CLASS = 50
 
 
 def holdout_mask(codes: IntArray, fraction: float, rng: np.random.RandomState) -> BoolArray:
@@ -247,9 +247,9 @@ def draw_sample(codes: IntArray, most: int, seed: int) -> IntArray:
     chosen[order[:most]] = True
     counts = np.bincount(codes)
     for c in np.flatnonzero(
-        (counts > 0) & (np.bincount(codes[chosen], minlength=len(counts)) < LEAST_OF_A_CLASS)
+        (counts > 0) & (np.bincount(codes[chosen], minlength=len(counts)) < MIN_ROWS_PER_CLASS)
     ):
-        chosen[order[codes[order] == c][:LEAST_OF_A_CLASS]] = True
+        chosen[order[codes[order] == c][:MIN_ROWS_PER_CLASS]] = True
     return np.flatnonzero(chosen)
 
 
@@ -260,11 +260,11 @@ def as_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
     X = as_plain(X, "X", owner)
     if sparse.issparse(X) or is_frame(X):
         return X if keep_vectors else expand_vectors(X, "X", owner)
-    if _holds_pictures(X):
-        pictures = np.empty(len(X), dtype=object)
+    if _holds_images(X):
+        images = np.empty(len(X), dtype=object)
         for i, value in enumerate(X):  # one by one, because NumPy would stack images of equal size
-            pictures[i] = str(value) if isinstance(value, os.PathLike) else value
-        return pictures
+            images[i] = str(value) if isinstance(value, os.PathLike) else value
+        return images
     rows = np.asarray(X)
     if rows.ndim == 1 and not any(isinstance(value, str) for value in rows):
         raise InvalidInputError(
@@ -274,7 +274,7 @@ def as_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
     return rows
 
 
-def _holds_pictures(X: Any) -> bool:
+def _holds_images(X: Any) -> bool:
     """Whether the rows are PIL images or file paths."""
     first = X[0] if isinstance(X, list | tuple | np.ndarray) and np.ndim(X[:0]) == 1 and len(X) else None
     return isinstance(first, os.PathLike) or all(hasattr(first, name) for name in ("convert", "tobytes"))

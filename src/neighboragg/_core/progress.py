@@ -18,8 +18,8 @@ class _Run:
     done: int = 0
     total: int = 0
 
-    def tell(self) -> None:
-        token = _run.set(None)  # what a listener does itself, such as to fit a model, is not part of the run
+    def report(self) -> None:
+        token = _run.set(None)  # work of the listener itself is not part of the run
         try:
             self.listener(self.stage, min(self.done, self.total), self.total)
         finally:
@@ -30,8 +30,8 @@ _run: ContextVar[_Run | None] = ContextVar("run", default=None)
 
 
 @contextmanager
-def telling(listener: Listener | None) -> Iterator[None]:
-    """Tell `listener` of the progress within the block; None leaves it to whoever listens already."""
+def report_to(listener: Listener | None) -> Iterator[None]:
+    """Report the progress within the block to `listener`; with None, the current listener stays."""
     if listener is None:
         yield
         return
@@ -42,22 +42,22 @@ def telling(listener: Listener | None) -> Iterator[None]:
         _run.reset(token)
 
 
-def announce(stage: str) -> None:
-    """Say what begins now."""
+def begin_stage(stage: str) -> None:
+    """Log and report the stage that begins."""
     LOGGER.info(stage)
     if (run := _run.get()) is not None:
         run.stage = stage
-        run.tell()
+        run.report()
 
 
-def expect(steps: int) -> None:
-    """Say that this many steps will follow."""
+def add_total(steps: int) -> None:
+    """Add steps to the total of the run."""
     if (run := _run.get()) is not None:
         run.total += steps
 
 
-def step(steps: int = 1) -> None:
-    """Say that one or more steps are done."""
+def advance(steps: int = 1) -> None:
+    """Report that one or more steps are done."""
     if (run := _run.get()) is not None:
         run.done += steps
-        run.tell()
+        run.report()

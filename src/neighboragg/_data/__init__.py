@@ -1,1 +1,1 @@
-"""Rows from anywhere: files, frames, folders of images and data sets, and labels as text."""
+"""Rows from files, frames, folders of images and data sets, and labels as text."""

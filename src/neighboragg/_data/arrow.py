@@ -130,13 +130,13 @@ PADDING = 64
 
 
 def as_frame(table: Any) -> Any:
-    """A data frame; coded texts as texts, as the codes of one part are not those of another."""
+    """A data frame; coded texts are decoded, because codes differ between parts."""
     import_extra("pandas", extra="dask", purpose=READING)
     return plain_columns(table).to_pandas()
 
 
 def as_array(table: Any) -> Any:
-    """Numbers side by side; a column of vectors gives as many as these are long."""
+    """Numbers side by side; a column of vectors contributes all their numbers."""
     frame = as_frame(table)
     parts = []
     for name in frame.columns:
@@ -146,7 +146,7 @@ def as_array(table: Any) -> Any:
                 values = np.array([np.asarray(value, dtype=np.float64) for value in values])
             except (TypeError, ValueError) as error:
                 raise InvalidInputError(
-                    f"Column {name!r} holds something else than numbers, or vectors of one length: {error}.\n"
+                    f"Column {name!r} contains values other than numbers, or vectors of different lengths: {error}.\n"
                     "Hint: name the columns of numbers with columns=[…] (--columns)."
                 ) from error
         parts.append(values.reshape(len(frame), -1))
@@ -154,7 +154,7 @@ def as_array(table: Any) -> Any:
 
 
 def as_rows(table: Any) -> Any:
-    """A data frame, or numbers side by side where a column holds vectors."""
+    """A data frame, or numbers side by side if a column contains vectors."""
     types = import_extra("pyarrow", extra="dask", purpose=READING).types
     lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
     has_vectors = any(is_kind(field.type) for field in table.schema for is_kind in lists)
@@ -171,21 +171,21 @@ def plain_columns(table: Any) -> Any:
 
 
 def in_portions(ask: Callable[[Any], Any], rows: Any, n: int, size: int) -> Iterator[tuple[Any, int]]:
-    """Answers for portions of exactly `size` rows and some more, filled up with rows of their own."""
+    """Results for batches of exactly `size` rows; the last batch is padded with its own rows."""
     for start in range(0, n, size):
         n_real = min(size, n - start)
         yield ask(_laid_out(take_rows(rows, start + np.arange(size + PADDING) % n_real))), n_real
 
 
 def _laid_out(rows: Any) -> Any:
-    """The same rows in a memory order that does not depend on what they were taken from; of a single row it does."""
+    """The same rows in a memory order that does not depend on their origin, except for a single row."""
     if isinstance(rows, np.ndarray):
         return np.ascontiguousarray(rows)
     return type(rows)({name: rows[name].array for name in rows.columns}, index=rows.index)
 
 
 def choose_columns(model: Any, names: Sequence[str], where: str, keep: Sequence[str]) -> list[str]:
-    """Columns that a model is asked with, where the user names none."""
+    """Columns to pass to a model when the user names none."""
     inner = getattr(model, "model", model)
     fitted = getattr(inner, "feature_names_in_", None)
     if fitted is not None:
@@ -194,17 +194,18 @@ def choose_columns(model: Any, names: Sequence[str], where: str, keep: Sequence[
     wanted = getattr(inner, "n_features_in_", None)
     if wanted is not None and len(columns) not in (1, wanted):
         raise InvalidInputError(
-            f"The model takes {wanted} numbers for a row, and {where} has {len(columns)} columns beside those kept.\n"
+            f"The model takes {wanted} numbers for a row, and {where} has {len(columns)} columns besides "
+            "the included ones.\n"
             "Hint: name the columns of numbers, or the column of vectors, with columns=[…] (--columns)."
         )
     return columns
 
 
 def listed_names(given: Iterable[str] | None, name: str, owner: str) -> tuple[str, ...]:
-    """Columns that a parameter lists, each once; none for None."""
+    """Columns that a parameter lists, each once; empty for None."""
     if isinstance(given, str):
         raise InvalidParameterError(
-            f"The {name!r} parameter of {owner} must be a list of names of columns. Got the text {given!r} instead.\n"
+            f"The {name!r} parameter of {owner} must be a list of column names. Got the text {given!r} instead.\n"
             f"Hint: a list of one is [{given!r}]."
         )
     return tuple(dict.fromkeys(map(str, () if given is None else given)))
@@ -214,5 +215,6 @@ def check_kept(keep: Sequence[str], results: Collection[str]) -> None:
     """Raise if a column to keep has the name of a result."""
     if clash := [name for name in keep if name in results]:
         raise InvalidInputError(
-            f"The column {clash[0]!r} cannot be kept, as results have that name.\nHint: rename it in the input."
+            f"The column {clash[0]!r} cannot be included because a result column has that name.\n"
+            "Hint: rename it in the input."
         )

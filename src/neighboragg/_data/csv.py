@@ -75,7 +75,7 @@ class CsvSource(HeldSource):
         )
 
     def values(self, column: str) -> Sequence[str]:
-        """The cells of a column, which are texts: pandas would read the label 01 as a number."""
+        """The cells of a column as text, because pandas would read the label 01 as a number."""
         place = position_of(column, self.header, self.name)
         with _any_field_size():
             records = csv.reader(_Lines(self._source.text[self._header_end :]), delimiter=self.sep)
@@ -135,13 +135,13 @@ class CsvSource(HeldSource):
                     self._lines.append(line)
                 begin, line = lines.position, reader.line_num + 1
         if width is None:
-            raise InvalidInputError(f"{self.name} has a header and no rows.")
+            raise InvalidInputError(f"{self.name} contains only a header.")
         self._starts, self._ends = np.array(starts), np.array(ends)
         self._check_closed()
         self._trailing = width - len(self.header)
 
     def _check_width(self, record: list[str], width: int | None, line: int) -> int:
-        """Raise unless the record has a field for each column; an empty one after the last is let pass."""
+        """Raise unless the record has one field per column; an extra empty field at the end is allowed."""
         n = len(self.header)
         spare = len(record) == n + 1 and not record[-1]
         if len(record) in (n, width) and (len(record) == n or spare):
@@ -150,8 +150,8 @@ class CsvSource(HeldSource):
             return len(record)
         if width == n + 1 or (width is None and len(record) == n + 1):
             hint = (
-                "name every column in the header; if the first field of each line is the name of the row, as R "
-                "writes it, the header lacks a name for it (write.table with col.names=NA)."
+                "name every column in the header; if the first field of each line is a row name, as in files "
+                "from R, the header lacks a name for it (write.table with col.names=NA)."
             )
         else:
             hint = "quote fields that contain the delimiter and fill up short lines, or name the delimiter (--sep)."
@@ -161,7 +161,7 @@ class CsvSource(HeldSource):
         )
 
     def _check_closed(self) -> None:
-        """Raise if a quotation mark is never closed: what follows it would be one cell."""
+        """Raise if a quotation mark is never closed; the rest of the file would become one cell."""
         start, end = int(self._starts[-1]), int(self._ends[-1])
         if not field_spans(self._source.text[start:end], self.sep)[1]:
             raise InvalidInputError(
@@ -180,7 +180,7 @@ class CsvSource(HeldSource):
 
 
 class _Lines:
-    """Lines of a text with their ends, and how far they have been read."""
+    """Lines of a text with their ends, and the reading position."""
 
     def __init__(self, text: str) -> None:
         self._lines = io.StringIO(text, newline="")
@@ -228,7 +228,7 @@ def sniff_delimiter(text: str) -> str:
     """The delimiter that splits the first records into the same number of fields, and into the most."""
     sample = text[:SAMPLE_CHARACTERS]
     found = {sep: _regularity(sample, sep, cut=len(text) > len(sample)) for sep in DELIMITERS}
-    # What a space splits is a table only if it splits every line alike.
+    # A space counts as a delimiter only if it splits every line into the same number of fields.
     regular, _ = _regularity(sample, " ", cut=len(text) > len(sample))
     best = max(DELIMITERS, key=lambda sep: found[sep])
     if found[best] == (0.0, 1) and regular == 1.0:
@@ -256,24 +256,24 @@ def _regularity(sample: str, sep: str, *, cut: bool) -> tuple[float, int]:
 
 
 def check_delimiter(sep: str) -> str:
-    """Return a delimiter of one character; "tab" and a written-out backslash-t are one as well."""
+    """Return a delimiter of one character; "tab" and a literal backslash-t stand for a tab."""
     sep = {"tab": "\t", "\\t": "\t", "space": " "}.get(sep, sep)
     if len(sep) != 1 or sep in '"\r\n':
         raise InvalidParameterError(
-            f"The delimiter must be one character, and no quotation mark or line end. Got {sep!r} instead.\n"
+            f"The delimiter must be one character other than a quotation mark or line end. Got {sep!r} instead.\n"
             "Hint: for example ',', ';', '|' or 'tab'."
         )
     return sep
 
 
 def _is_blank(record: list[str]) -> bool:
-    """Whether a line holds nothing, or spaces alone."""
+    """Whether a line is empty or contains only spaces."""
     return not record or (len(record) == 1 and record[0].isspace())
 
 
 @contextmanager
 def _any_field_size() -> Iterator[None]:
-    """Texts may be longer than what the csv module takes by itself."""
+    """Allow longer fields than the csv module does by default."""
     before = csv.field_size_limit(sys.maxsize)
     try:
         yield

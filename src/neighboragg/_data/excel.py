@@ -42,7 +42,7 @@ class ExcelSource(HeldSource):
             raise InvalidInputError(f"The sheet {self._sheet!r} of {path} is empty.")
         self._numbers = filled[1:]
         if not self._numbers:
-            raise InvalidInputError(f"{path} has a header and no rows.")
+            raise InvalidInputError(f"{path} contains only a header.")
         self.header = ["" if value is None else str(value) for value in rows[filled[0]]]
         self._rows = [rows[i] for i in self._numbers]
 
@@ -76,7 +76,7 @@ class ExcelSource(HeldSource):
             lost = [part for part in parts.namelist() if part.startswith(UNREAD_PARTS)]
         if lost:
             raise InvalidInputError(
-                f"{self.name} holds charts, images or the like ({lost[0]}), which would be lost.\n"
+                f"{self.name} contains charts, images or similar parts ({lost[0]}) that would be lost.\n"
                 "Hint: save the sheet as CSV, and audit and correct that."
             )
         book = self._open(values=False)
@@ -84,7 +84,7 @@ class ExcelSource(HeldSource):
         formulas = any(cell.data_type == "f" for other in book.worksheets for row in other for cell in row)
         if dropped and formulas:
             raise InvalidInputError(
-                f"{self.name} has formulas, which would point to other cells once rows are dropped.\n"
+                f"{self.name} has formulas, which would refer to other cells once rows are dropped.\n"
                 "Hint: save the sheet as CSV, and audit and correct that."
             )
         place = position_of(column, self.header, self.name)
@@ -100,7 +100,7 @@ class ExcelSource(HeldSource):
         openpyxl = import_extra("openpyxl", extra="excel", purpose="Reading and writing Excel files")
         try:
             with warnings.catch_warnings():
-                # What openpyxl warns about is that it drops something.
+                # openpyxl warns when it drops parts of the file.
                 warnings.simplefilter("ignore" if values else "error")
                 return openpyxl.load_workbook(
                     self._path, data_only=values, keep_vba=self._path.suffix == ".xlsm"

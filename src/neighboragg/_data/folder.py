@@ -20,13 +20,13 @@ from neighboragg.exceptions import InvalidInputError
 
 IMAGE, LABEL = "image", "label"
 N_NAMED = 5
-# Images all the same, though browsers do not show them or they can carry scripts: an audit names them as such.
+# Images that browsers do not show or that can carry scripts; an audit reports them.
 OTHER_IMAGES = (".heic", ".heif", ".jp2", ".jfif", ".jxl", ".pgm", ".ppm", ".svg", ".tga", ".tif", ".tiff")
 PARTS = {"dev", "eval", "holdout", "test", "testing", "train", "training", "val", "valid", "validation"}
 
 
 class FolderSource(HeldSource):
-    """Images below ``folder/class/``, the way most libraries for images expect them."""
+    """Images in ``folder/class/``, the layout that most image libraries expect."""
 
     own_label = LABEL
 
@@ -34,7 +34,7 @@ class FolderSource(HeldSource):
         self.name = str(folder if folder.name else folder.resolve())
         self.folder = folder
         images, others, outside = [], [], []
-        # In the order of the paths as text, which is easy to repeat when making embeddings of them.
+        # Sorted by path as text, an order that users can reproduce for their embeddings.
         for place in sorted(_files_below(folder)):
             if Path(place).suffix.lower() not in (*IMAGE_TYPES, *OTHER_IMAGES):
                 others.append(place)
@@ -44,8 +44,8 @@ class FolderSource(HeldSource):
                 outside.append(place)
         if not images:
             raise InvalidInputError(
-                f"There are no images in the folders of {folder}.\n"
-                f"Hint: images are in a folder for each class, {folder / 'class' / 'image.png'}; the formats are "
+                f"The subfolders of {folder} do not contain images.\n"
+                f"Hint: use one folder per class, such as {folder / 'class' / 'image.png'}; the formats are "
                 f"{', '.join(IMAGE_TYPES)}."
             )
         classes = [place.partition("/")[0] for place in images]
@@ -133,7 +133,7 @@ Move = tuple[Path, Path]
 
 
 def planned_moves(data: FolderSource, labels: Mapping[int, str]) -> list[Move]:
-    """From where to where each image moves; raises if one cannot."""
+    """Source and target of each image to move; raises if one cannot be moved."""
     moves = []
     for row, label in labels.items():
         unfit = label.startswith(".") or any(sign in label for sign in "/\\\0")
@@ -148,14 +148,14 @@ def planned_moves(data: FolderSource, labels: Mapping[int, str]) -> list[Move]:
     for source, target in moves:
         if target.exists() or target.is_symlink() or targets.count(target) > 1:
             raise InvalidInputError(
-                f"{source} cannot move to {target}, where there is or would be another image; nothing was moved.\n"
+                f"{source} cannot move to {target}, because another image is or would be there; nothing was moved.\n"
                 "Hint: rename one of them and audit the folder again, or move the images by the list."
             )
     return moves
 
 
 def move_images(moves: Sequence[Move]) -> None:
-    """Move images; if one cannot be moved, those that were are moved back."""
+    """Move images; if one cannot be moved, move the others back."""
     done: list[Move] = []
     try:
         for source, target in moves:
@@ -166,7 +166,8 @@ def move_images(moves: Sequence[Move]) -> None:
         for source, target in reversed(done):
             target.rename(source)
         raise InvalidInputError(
-            f"{source} cannot be moved to {target}: {error.strerror or error}. All images are where they were."
+            f"{source} cannot be moved to {target}: {error.strerror or error}. "
+            "All images are back in their original folders."
         ) from error
 
 

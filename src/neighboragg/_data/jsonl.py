@@ -1,4 +1,4 @@
-"""JSON lines: one object a line, edited in place."""
+"""JSON lines: one object per line, edited in place."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ _SPACES = " \t\r\n"
 
 
 class JsonLinesSource(HeldSource):
-    """One JSON object a line; compressed by gzip or not."""
+    """One JSON object per line, optionally compressed by gzip."""
 
     suffixes = (".jsonl", ".ndjson")
 
@@ -87,14 +87,14 @@ class JsonLinesSource(HeldSource):
             ) from error
         if not isinstance(record, dict):
             raise InvalidInputError(
-                f"Line {number} of {self.name} does not hold an object.\nHint: write one object a line: "
+                f"Line {number} of {self.name} is not a JSON object.\nHint: write one object per line: "
                 '{"text": "…", "label": "…"}'
             )
         return record
 
 
 def value_span(line: str, key: str) -> tuple[int, int]:
-    """Where the value of a key of the object on a line begins and ends; the last one counts, as in json."""
+    """Start and end of the value of a key in the object on a line; the last duplicate counts, as in json."""
     span = None
     i = _skip(line, line.index("{") + 1)
     while line[i] != "}":

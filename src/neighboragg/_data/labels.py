@@ -7,7 +7,7 @@ import numpy as np
 from neighboragg._core.types import Array
 from neighboragg.exceptions import InvalidInputError
 
-# Fewer values than this are classes, however seldom each occurs.
+# Fewer values than this count as classes, however rare each is.
 FEW_CLASSES = 20
 
 
@@ -27,7 +27,7 @@ def check_class_labels(labels: Array, label: str, *, least_rows: int = 2) -> Non
         fractions = bool((numbers != np.floor(numbers)).any())
         if fractions or 2 * once > n_classes:
             raise InvalidInputError(
-                f"The label column {label!r} holds numbers with {n_classes:,} different values in {n:,} rows; they "
+                f"The label column {label!r} contains numbers with {n_classes:,} different values in {n:,} rows; they "
                 "look like measurements, not classes.\n"
                 "Hint: choose another column, or cut the numbers into a few classes first."
             )
@@ -46,18 +46,20 @@ def class_order(classes: Array) -> Array:
 
 
 def label_notes(labels: Array) -> list[str]:
-    """What looks like one label written in several ways."""
+    """A note about labels that look like one label in several spellings."""
     spellings = defaultdict(list)
     for text in np.unique(labels[labels != ""]).tolist():
         spellings[" ".join(text.split()).casefold()].append(text)
     alike = [" and ".join(map(repr, texts)) for texts in spellings.values() if len(texts) > 1]
     if not alike:
         return []
-    return [f"Labels that differ in spaces or capitals alone count as different: {', '.join(alike[:5])}."]
+    return [
+        f"Labels that differ only in spaces or capitalization count as different: {', '.join(alike[:5])}."
+    ]
 
 
 def _as_numbers(classes: Array) -> Array | None:
-    """Finite numbers that the texts stand for, if all do."""
+    """The texts as finite numbers, if all of them are."""
     try:
         numbers = classes.astype(np.float64)
     except ValueError:

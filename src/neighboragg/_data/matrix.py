@@ -1,4 +1,4 @@
-"""Embeddings and probabilities that come with a table, as arrays or in files."""
+"""Embeddings and probabilities for the rows of a table, as arrays or in files."""
 
 import os
 import warnings
@@ -14,12 +14,12 @@ from neighboragg._data.labels import class_order
 from neighboragg._data.open import open_source
 from neighboragg.exceptions import InvalidInputError, TrustWarning
 
-# Another order of the columns is suspected if it would agree with this share more of the labels.
-LEAST_GAIN = 0.05
+# Suspect another column order if it would agree with this much more of the labels.
+MIN_GAIN = 0.05
 
 
 def read_matrix(source: Any, n_rows: int, name: str) -> Array:
-    """A matrix with a row for each row of the table."""
+    """A matrix with one row per row of the table."""
     return _checked_shape(*_loaded(source, name)[::2], n_rows)
 
 
@@ -35,7 +35,7 @@ def read_proba(source: Any, labels: Array) -> FloatArray:
     places = {name: j for j, name in enumerate(names)}
     kept = proba[:, [places[name] for name in present.tolist()]]
     totals = kept.sum(axis=1, keepdims=True)
-    # A row whose classes are all absent from the table is no evidence about those that are present.
+    # A row whose classes are all absent from the table is not evidence about the classes present.
     kept = np.where(totals > 0, kept / np.where(totals > 0, totals, 1.0), 1.0 / kept.shape[1])
     _warn_if_swapped(kept, labels[known], where)
     found = np.full((len(labels), len(present)), np.nan)
@@ -44,7 +44,7 @@ def read_proba(source: Any, labels: Array) -> FloatArray:
 
 
 def _loaded(source: Any, name: str) -> tuple[Array, list[str] | None, str]:
-    """The array, the names of its columns if it has any, and what to call it."""
+    """The array, its column names if any, and its name in messages."""
     if hasattr(source, "columns") and hasattr(source, "to_numpy"):
         return source.to_numpy(), [str(column) for column in source.columns], name
     if not isinstance(source, str | os.PathLike):
@@ -64,7 +64,7 @@ def _loaded(source: Any, name: str) -> tuple[Array, list[str] | None, str]:
             return loaded["proba"], [str(value) for value in loaded["classes"].tolist()], str(path)
     except KeyError as error:
         raise InvalidInputError(
-            f"{path} must hold the arrays 'proba' and 'classes'.\n"
+            f"{path} must contain the arrays 'proba' and 'classes'.\n"
             "Hint: numpy.savez(path, proba=proba, classes=classifier.classes_)."
         ) from error
     except (ValueError, EOFError, OSError) as error:
@@ -76,7 +76,7 @@ def _loaded(source: Any, name: str) -> tuple[Array, list[str] | None, str]:
 def _checked_shape(matrix: Array, where: str, n_rows: int) -> Array:
     if matrix.dtype.kind not in "biuf" or matrix.ndim != 2 or len(matrix) != n_rows:
         raise InvalidInputError(
-            f"{where} must hold a matrix of numbers with a row for each of the {n_rows} rows of the table. "
+            f"{where} must contain a matrix of numbers with one row for each of the {n_rows} rows of the table. "
             f"Got shape {matrix.shape} of type {matrix.dtype}."
         )
     return matrix
@@ -97,18 +97,18 @@ def _check_names(names: list[str], matrix: Array, where: str, present: Array, *,
     if absent:
         raise InvalidInputError(
             f"{where} has no column for the label {absent[0]!r}; its columns are {shown}.\n"
-            "Hint: classes are named by the text of their labels, as it stands in the table."
+            "Hint: name each class by its label as text, exactly as in the table."
         )
 
 
 def _warn_if_swapped(proba: FloatArray, labels: Array, where: str) -> None:
-    """Warn if the probabilities would agree with many more labels were their columns in another order."""
+    """Warn if another order of the columns would agree with many more labels."""
     classes, codes = np.unique(labels, return_inverse=True)
     agreement = np.zeros((len(classes), len(classes)))
     np.add.at(agreement, (proba.argmax(axis=1), codes), 1.0)
     columns, best = linear_sum_assignment(-agreement)
     now, other = np.trace(agreement) / len(codes), agreement[columns, best].sum() / len(codes)
-    if other - now > max(LEAST_GAIN, 3.0 / np.sqrt(len(codes))):
+    if other - now > max(MIN_GAIN, 3.0 / np.sqrt(len(codes))):
         moved = [(i, j) for i, j in zip(columns.tolist(), best.tolist(), strict=True) if i != j]
         pairs = ", ".join(f"{str(classes[i])!r} is {str(classes[j])!r}" for i, j in moved[:5])
         warnings.warn(

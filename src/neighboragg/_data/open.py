@@ -1,4 +1,4 @@
-"""Any place of rows as a source: a path, several files, a folder, a data frame or a data set."""
+"""Open a path, several files, a folder, a data frame or a data set as a source of rows."""
 
 import glob
 import os
@@ -16,7 +16,7 @@ from neighboragg._data.parquet import ParquetSource, holds_parquet
 from neighboragg._data.source import FrameSource, Source
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
-# A further format is one class, and its name here with the reading options that it takes.
+# To add a format, write a class and list it here with its reading options.
 FORMATS: dict[type[Source], tuple[str, ...]] = {
     CsvSource: ("sep", "encoding"),
     JsonLinesSource: ("encoding",),
@@ -43,7 +43,7 @@ class Table:
     sep : str, default=None
         Delimiter of a CSV file. None detects it.
     encoding : str, default=None
-        Encoding of a CSV or JSON lines file. None reads UTF-8, or what a byte order mark names.
+        Encoding of a CSV or JSON lines file. None means UTF-8, or the encoding of a byte order mark.
     sheet : str, default=None
         Sheet of an Excel workbook. None reads the first.
     dayfirst : bool, default=None
@@ -102,7 +102,7 @@ class Table:
 
 
 def open_source(given: Any) -> Source:
-    """Open whatever holds rows."""
+    """Open a source of rows."""
     table = given if isinstance(given, Table) else Table(given)
     given, options = table.path, table.options
     written = {name: options.pop(name) for name in WRITTEN if name in options}
@@ -162,7 +162,7 @@ def _check_written(
 
 
 def _kind_of(given: str | os.PathLike[str]) -> tuple[type[Any], Any]:
-    """The class that reads what is in a place, and what to pass to it."""
+    """The class that reads a path, and its arguments."""
     path = Path(given)
     if path.is_dir():
         return (ParquetSource, given) if holds_parquet(path) else (FolderSource, path)

@@ -1,4 +1,4 @@
-"""Parquet files: which files a source stands for, their parts, rows read from them, and files with other labels."""
+"""Parquet files: find the files of a source, read them in parts, and write them with new labels."""
 
 import glob
 import hashlib
@@ -20,7 +20,7 @@ from neighboragg._data.arrow import plain_columns, table_cells, typed_frame, wit
 from neighboragg._data.source import Source, label_texts, replaced_values
 from neighboragg.exceptions import InvalidInputError
 
-# Of a column while it is read: without it whole columns of a row group would be in memory.
+# Buffer per column: without it, whole columns of a row group would be in memory.
 BUFFER_NBYTES = 2**20
 
 
@@ -58,7 +58,7 @@ FOOTER_NBYTES = 2**16
 
 @dataclass(frozen=True)
 class InputFile:
-    """A Parquet file as it was when a run began."""
+    """A Parquet file and its state at the start of a run."""
 
     path: str
     rows: int
@@ -68,7 +68,7 @@ class InputFile:
 
     @classmethod
     def of(cls, path: str) -> "InputFile":
-        """Look at a file, which must be complete."""
+        """Record the state of a file; raises if it is incomplete."""
         with _open(path) as file:
             rows = file.metadata.num_rows
         filesystem, place = _filesystem(path)
@@ -79,7 +79,7 @@ class InputFile:
         return cls(path, rows, info.size, int(info.mtime_ns or 0), footer)
 
     def check_unchanged(self) -> None:
-        """Raise if the file is another than when the run began."""
+        """Raise if the file has changed since the run began."""
         try:
             now = InputFile.of(self.path)
         except InvalidInputError as error:
@@ -115,25 +115,25 @@ class Part:
 
     @property
     def place(self) -> str:
-        """What messages call it."""
+        """Name of the part in messages."""
         return f"{self.file.path}, rows {self.start} to {self.stop - 1}"
 
 
 def find_files(source: Any) -> list[InputFile]:
-    """The Parquet files that a path, folder, pattern, address or a list of these stands for, in their order."""
+    """The Parquet files of a path, folder, pattern, address or a list of these, in order."""
     files = [InputFile.of(path) for path in list_files(source)]
     if not sum(file.rows for file in files):
-        raise InvalidInputError(f"There are no rows in {_named(_given(source))}.")
+        raise InvalidInputError(f"{_named(_given(source))} does not contain any rows.")
     return files
 
 
 def first_with_rows(files: Sequence[InputFile]) -> InputFile:
-    """The file whose columns stand for those of all; one without rows may have any."""
+    """The first file with rows, whose columns represent all files."""
     return next(file for file in files if file.rows)
 
 
 def list_files(source: Any, *, output: str | PathLike[str] | None = None) -> list[str]:
-    """Parquet files that a source stands for, in the order in which their rows are counted."""
+    """The Parquet files of a source, in the order in which their rows are counted."""
     if output is not None:
         check_apart(source, output)
     paths = [path for one in _given(source) for path in _paths(one)]
@@ -151,7 +151,7 @@ def holds_parquet(folder: Path) -> bool:
 
 
 def check_apart(source: Any, output: str | PathLike[str]) -> None:
-    """Raise if the source would take in what is written to the output: the next run would read its own results."""
+    """Raise if the output lies within the source, because the next run would read its own results."""
     path = Path(output).resolve()
     written = [path, path / FIRST_PART]
     if path.suffix.lower() in SUFFIXES:
@@ -159,7 +159,7 @@ def check_apart(source: Any, output: str | PathLike[str]) -> None:
     for one in _given(source):
         if any(_takes_in(one, file) for file in written):
             raise InvalidInputError(
-                f"The output {path} lies in the input {one}, which would then hold its own results.\n"
+                f"The output {path} lies in the input {one}, which would then contain its own results.\n"
                 "Hint: choose an output outside of the input, with -o or output=."
             )
 
@@ -177,7 +177,7 @@ def cut(files: Sequence[InputFile], part_rows: int) -> list[Part]:
 
 
 def read_part(part: Part, columns: Sequence[str]) -> Any:
-    """Columns of the rows of a part as an Arrow table; raises if the file is not the one that the run began with."""
+    """Columns of the rows of a part as an Arrow table; raises if the file has changed."""
     arrow = import_extra("pyarrow", extra="dask", purpose=PURPOSE)
     part.file.check_unchanged()
     with _open(part.file.path) as file:
@@ -199,7 +199,7 @@ def read_part(part: Part, columns: Sequence[str]) -> Any:
             position += batch.num_rows
             if position >= part.stop:
                 break
-    # Again: a file that was replaced in between may have given some of its old and some of its new rows.
+    # Check again: a file replaced in between may have returned old and new rows.
     part.file.check_unchanged()
     return arrow.Table.from_batches(taken).select(list(columns)).replace_schema_metadata(None)
 
@@ -224,7 +224,7 @@ def _refuse_unclear(columns: Sequence[str], names: list[str], path: str) -> None
         )
     if twice := [name for name in columns if names.count(name) > 1]:
         raise InvalidInputError(
-            f"Several columns of {path} are called {twice[0]!r}.\nHint: write the file with a name of its own for each."
+            f"Several columns of {path} are called {twice[0]!r}.\nHint: give every column its own name."
         )
 
 
@@ -247,8 +247,8 @@ def _paths(source: str | PathLike[str]) -> list[str]:
     elif path.exists():
         if path.suffix.lower() not in SUFFIXES:
             raise InvalidInputError(
-                f"{path} is not a Parquet file by its name.\n"
-                "Hint: pandas.read_csv(path).to_parquet('table.parquet') makes one of a CSV file."
+                f"{path} does not have the name of a Parquet file.\n"
+                "Hint: convert a CSV file with pandas.read_csv(path).to_parquet('table.parquet')."
             )
         return [str(path.resolve())]
     elif _is_pattern(path):
@@ -261,7 +261,7 @@ def _paths(source: str | PathLike[str]) -> list[str]:
 
 
 def _takes_in(source: str | PathLike[str], file: Path) -> bool:
-    """Whether a path, folder, pattern or address stands for a file, be it there or not yet."""
+    """Whether a path, folder, pattern or address matches a file, existing or not."""
     text = str(source)
     if "://" in text:
         if not text.startswith("file:"):
@@ -289,7 +289,7 @@ def _is_pattern(path: Path) -> bool:
 
 
 def _matching(pattern: str) -> list[str]:
-    # Path.glob knows no absolute patterns.
+    # Path.glob does not support absolute patterns.
     return glob.glob(pattern, recursive=True)  # noqa: PTH207
 
 
@@ -314,7 +314,7 @@ def _remote_paths(address: str) -> list[str]:
 
 
 def _filesystem(path: str) -> tuple[Any, str]:
-    """Where a path is, and its name there."""
+    """The file system of a path, and its name there."""
     fs = import_extra("pyarrow.fs", extra="dask", purpose=PURPOSE)
     if "://" not in path:
         return fs.LocalFileSystem(), path
@@ -417,7 +417,7 @@ class ParquetSource(Source):
 
     @property
     def _names(self) -> list[str]:
-        """What a copy of each file is called in a folder of its own; empty for a single file."""
+        """Names of the copies of the files within a folder; empty for a single file."""
         if self._is_one:
             return [""]
         if any("://" in path for path in self.files):

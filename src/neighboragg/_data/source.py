@@ -24,7 +24,7 @@ class Source(ABC):
     #: The column of labels that every source of this kind has; None where the user names it.
     own_label: ClassVar[str | None] = None
     name: str
-    #: Names of the columns as they are written, which may repeat or be empty.
+    #: Column names as written in the file; they may repeat or be empty.
     header: list[str]
     notes: list[str]
     #: How numbers and dates are written in texts (dayfirst, decimal, thousands), if that was given.
@@ -53,7 +53,7 @@ class Source(ABC):
 
     @cached_property
     def columns(self) -> list[str]:
-        """Names that tell the columns apart."""
+        """Unique column names."""
         return unique_names(self.header)
 
     @property
@@ -68,7 +68,7 @@ class Source(ABC):
 
     @property
     def row_names(self) -> Any:
-        """What users call the rows: numbers from 0, or the index of a data frame."""
+        """User-facing names of the rows: numbers from 0, or the index of a data frame."""
         return np.arange(len(self))
 
     @property
@@ -147,7 +147,7 @@ class HeldSource(Source):
 
 
 class FrameSource(HeldSource):
-    """A data frame (pandas, polars), an Arrow table or a Hugging Face data set, which came from no file."""
+    """A data frame (pandas, polars), an Arrow table or a Hugging Face data set, without a file."""
 
     def __init__(self, given: Any) -> None:
         self.name, self.notes = "the table", []
@@ -187,7 +187,7 @@ class FrameSource(HeldSource):
         """The cells of a column; numbers that name a class of a data set are that name."""
         place = position_of(column, self.header, self.name)
         if not hasattr(self._given, "iloc") and not hasattr(self._given, "features"):
-            # Not from the pandas frame, in which whole numbers with gaps would be fractions.
+            # Not from pandas, which turns whole numbers with gaps into fractions.
             cells = self._given[column]
             return list(cells.to_pylist() if hasattr(cells, "to_pylist") else cells.to_list())
         values = self._frame.iloc[:, place].tolist()
@@ -196,13 +196,15 @@ class FrameSource(HeldSource):
         if not names:
             return list(values)
         known = {float(code): name for code, name in enumerate(names)}
-        return [known.get(value) for value in values]  # -1 and missing ones have no label
+        return [known.get(value) for value in values]  # -1 and missing values are not labels
 
     def relabeled(
         self, column: str, texts: Mapping[int, str], dropped: Collection[int] = ()
     ) -> Iterator[tuple[str, bytes]]:
         """Not for data frames."""
-        raise InvalidInputError("A data frame has no file to write.\nHint: read the table from its file.")
+        raise InvalidInputError(
+            "A data frame cannot be written back to a file.\nHint: read the table from its file."
+        )
 
 
 def position_of(column: str, names: Sequence[str], where: str) -> int:
@@ -210,7 +212,7 @@ def position_of(column: str, names: Sequence[str], where: str) -> int:
     count = list(names).count(column)
     if count > 1:
         raise InvalidInputError(
-            f"{count} columns of {where} are called {column!r}.\nHint: give the label column a name of its own."
+            f"{count} columns of {where} are called {column!r}.\nHint: give the label column a unique name."
         )
     if count == 1:
         return list(names).index(column)
@@ -221,7 +223,7 @@ def position_of(column: str, names: Sequence[str], where: str) -> int:
 
 
 def unique_names(names: Sequence[Any]) -> list[str]:
-    """Names to tell columns apart: a repeated one is numbered, an empty one called by its place."""
+    """Unique column names: number repeated names, and name empty ones by position."""
     taken = {str(name) for name in names}
     unique: list[str] = []
     for j, raw in enumerate(names):
@@ -250,14 +252,14 @@ def label_texts(values: Sequence[Any], where: str, column: str) -> Array:
 
 
 def blank_to_empty(texts: Sequence[str]) -> Array:
-    """Texts as an array; those of spaces alone become empty."""
+    """Texts as an array; blank texts become empty."""
     return np.array(["" if not text.strip() else text for text in texts], dtype=str)
 
 
 def replaced_values(
     values: Sequence[Any], labels: Array, texts: Mapping[int, str], where: str
 ) -> dict[int, Any]:
-    """New values of the type that the column has: as the column itself writes that label, or converted."""
+    """New labels in the type of the column: as already written there, or converted."""
     known = dict(zip(labels.tolist(), values, strict=True))
     kinds = {type(value) for text, value in known.items() if text}
     return {
@@ -275,6 +277,6 @@ def _converted(text: str, kinds: set[type], where: str) -> Any:
             except ValueError:
                 break
     raise InvalidInputError(
-        f"The new label {text!r} does not fit the label column of {where}, which holds "
+        f"The new label {text!r} does not fit the label column of {where}, which contains "
         f"{', '.join(sorted(kind.__name__ for kind in kinds))}.\nHint: save the labels as text first."
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 
-# UTF-32 comes first: its mark begins with that of UTF-16.
+# UTF-32 comes first: its mark begins with the mark of UTF-16.
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -22,7 +22,7 @@ UNMARKED = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 
 @dataclass(frozen=True)
 class FileText:
-    """The text of a file, with what is needed to write it again byte for byte."""
+    """The text of a file, with the details needed to write it back byte for byte."""
 
     name: str
     text: str
@@ -59,7 +59,7 @@ class FileText:
 
 
 def is_compressed(path: Path) -> bool:
-    """Whether the name is that of a gzip file."""
+    """Whether the name is the name of a gzip file."""
     return path.suffix.lower() == ".gz"
 
 
@@ -92,7 +92,7 @@ def read_text(path: Path, encoding: str | None = None) -> FileText:
         ) from error
     if text.encode(name) != raw[len(mark) :]:
         raise InvalidInputError(
-            f"{path} is not written in the usual form of {name}, so it could not be written back unchanged.\n"
+            f"{path} does not use the standard form of {name}, so it could not be written back unchanged.\n"
             "Hint: save the table as UTF-8."
         )
     return FileText(str(path), text, mark, name)
@@ -107,13 +107,13 @@ def _encoding_name(encoding: str | None, marked: str | None, path: Path) -> str:
         "".encode(name)
     except LookupError as error:
         raise InvalidParameterError(
-            f"There is no encoding {encoding!r}.\nHint: for example utf-8, utf-16, latin-1 or cp1252."
+            f"Unknown encoding {encoding!r}.\nHint: use, for example, utf-8, utf-16, latin-1 or cp1252."
         ) from error
     if marked is None:
         return UNMARKED.get(name, name)
     if not marked.startswith(name.removesuffix("-sig")):
         raise InvalidParameterError(
-            f"{path} begins with the byte order mark of {marked}, but the encoding {encoding!r} was asked for.\n"
+            f"{path} begins with the byte order mark of {marked}, which contradicts the encoding {encoding!r}.\n"
             "Hint: leave out the encoding."
         )
     return marked

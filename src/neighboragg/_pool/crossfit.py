@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from neighboragg._core.progress import step
+from neighboragg._core.progress import advance
 from neighboragg._core.types import Array, FloatArray, IntArray
 from neighboragg._store.objects import Stored
 
@@ -29,7 +29,7 @@ class Labels:
 
     @property
     def are_grouped(self) -> bool:
-        """Whether any two rows are of one group."""
+        """Whether any two rows share a group."""
         return len(np.unique(self.groups)) < len(self.groups)
 
 
@@ -45,7 +45,7 @@ class CrossFitted(Stored):
         return replace(self, models=())
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Mean probabilities of the copies for new rows; uniform if there is no copy."""
+        """Mean probabilities of the copies for new rows; uniform without copies."""
         n_classes = self.proba.shape[1]
         if not self.models:
             n = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -74,17 +74,17 @@ def cross_fit(
             at = np.searchsorted(classes, getattr(model, "classes_", np.unique(y[train])))
             proba[test] = spread_columns(model.predict_proba(take(test)), at, len(classes))
             models.append((model, at))
-        step()
+        advance()
     return CrossFitted(proba, tuple(models))
 
 
 def fit_out_of_bag(
     forest: Any, X: FloatArray, codes: IntArray, n_classes: int, *, weight: FloatArray | None = None
 ) -> CrossFitted:
-    """Fit a bagged ensemble, and predict each row by the trees that have not seen it."""
+    """Fit a bagged ensemble, and predict each row with the trees that have not seen it."""
     forest.set_params(oob_score=True)
     forest.fit(X, codes, **({} if weight is None else {"sample_weight": weight}))
-    # A row in the bag of every tree has no vote: zeros or NaN, depending on the version of scikit-learn.
+    # A row in the bag of every tree gets zeros or NaN, depending on the version of scikit-learn.
     votes = np.nan_to_num(forest.oob_decision_function_)
     votes = np.where(votes.sum(axis=1, keepdims=True) > 0, votes, 1.0 / votes.shape[1])
     return CrossFitted(spread_columns(votes, forest.classes_, n_classes), ((forest, forest.classes_),))
@@ -98,7 +98,7 @@ def fold_splits(folds: Array) -> Iterator[Split]:
 def deal_folds(codes: IntArray, groups: IntArray, n_folds: int, rng: np.random.RandomState) -> IntArray:
     """Fold of each row: groups stay whole, classes and sizes are spread evenly."""
     _, first, inverse, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
-    # Dealing out like cards, large groups first and class by class, works for classes of any size.
+    # Dealing rows out like cards, large groups first and class by class, works for classes of any size.
     order = np.lexsort((rng.random_sample(len(first)), codes[first], -sizes))
     fold = np.empty(len(first), dtype=np.intp)
     fold[order] = np.arange(len(first)) % min(n_folds, len(first))

@@ -12,7 +12,7 @@ from neighboragg.search import StreamedRows
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that an aggregator may look at, for n rows and C classes; uniform `proba` where there is no classifier."""
+    """The evidence for n rows and C classes; `proba` is uniform without a classifier."""
 
     proba: FloatArray
     distances: Mapping[str, FloatArray]
@@ -20,7 +20,7 @@ class Evidence:
     opinions: Mapping[str, FloatArray] = field(default_factory=lambda: MappingProxyType({}))
     """Probabilities of other classifiers, by name."""
     floors: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    """What is added to an opinion before its logarithm is taken, where that is not left to the aggregator."""
+    """Constants added to opinions before the logarithm; the aggregator chooses the others."""
     votes: Mapping[str, FloatArray] = field(default_factory=lambda: MappingProxyType({}))
     """Weight of each class among the nearest rows, of shape (n, C), by space."""
     weight: FloatArray | None = None
@@ -70,16 +70,16 @@ class FitData:
     proba_val: FloatArray
     n_classes: int
     streamed: StreamedRows | None = None
-    """All training rows, where they are read in blocks; the arrays above are then those of a sample."""
+    """All training rows if they are read in blocks; the arrays above then contain a sample."""
 
     groups: tuple[IntArray, IntArray] | None = None
-    """Numbers of the groups of the training and of the validation rows, where new rows will be of other groups."""
+    """Group numbers of the training and validation rows, if new rows will be from other groups."""
     is_separate: bool = False
-    """Whether validation rows come in other groups than training rows, and so cannot be reference rows."""
+    """Whether validation rows are from other groups than training rows, so they cannot be reference rows."""
 
     @property
     def shared(self) -> bool:
-        """Whether training rows vouch for themselves with out-of-sample probabilities."""
+        """Whether training rows serve as validation rows, with out-of-sample probabilities."""
         return self.X_val is self.X
 
     @property
@@ -93,7 +93,7 @@ class FitData:
         return n_train + np.arange(len(self.X_val))
 
     def all_rows(self) -> tuple[FloatArray, IntArray]:
-        """Reference rows and their classes: training rows, followed by validation rows that are others like them."""
+        """Reference rows and their classes: training rows, followed by different validation rows of the same kind."""
         if self.shared or self.is_separate:
             return self.X, self.codes
         return np.concatenate([self.X, self.X_val]), np.concatenate([self.codes, self.codes_val])

@@ -31,7 +31,7 @@ class Expert(Stored, ABC):
     @property
     @abstractmethod
     def names(self) -> list[str]:
-        """What each column is called."""
+        """Names of the columns."""
 
     @property
     @abstractmethod
@@ -39,11 +39,11 @@ class Expert(Stored, ABC):
         """Share of each column in the expected weight of the expert; zeros if none is expected."""
 
     def observe(self, evidence: Evidence) -> Any:
-        """What it needs to know of some rows to learn its scale."""
+        """The statistics of some rows that determine the scale."""
         return None
 
     def learned(self, observed: Sequence[Any]) -> Self:
-        """The same expert with the scale of all rows, given what it observed of some at a time."""
+        """The same expert with the scale of all rows, from the statistics of its parts."""
         return self
 
     @abstractmethod
@@ -119,7 +119,7 @@ class NeighborDistances(Expert):
         return shares
 
     def observe(self, evidence: Evidence) -> "Reach":
-        """How far neighbors are."""
+        """Statistics of the distances."""
         return Reach.of(evidence.distances[self.space])
 
     def learned(self, observed: Sequence["Reach"]) -> Self:
@@ -161,7 +161,7 @@ class Votes(Expert):
 
 
 def learn_experts(experts: Sequence[Expert], observed: Iterable[Sequence[Any]]) -> list[Expert]:
-    """The experts with scales, from what each observed of some rows at a time."""
+    """The experts with scales, from their statistics of parts of the rows."""
     by_expert = zip(*observed, strict=True)
     return [expert.learned(seen) for expert, seen in zip(experts, by_expert, strict=True)]
 
@@ -204,7 +204,7 @@ def prior_groups(experts: Sequence[Expert]) -> list[dict[int, float]]:
 
 @dataclass(frozen=True)
 class DistanceScale(Stored):
-    """What counts as far and as near among some distances; made by :meth:`of`."""
+    """The scale of some distances; made by :meth:`of`."""
 
     far: float
     offset: float
@@ -216,7 +216,7 @@ class DistanceScale(Stored):
 
     @classmethod
     def of_reaches(cls, reaches: Sequence["Reach"]) -> "DistanceScale":
-        """The same from what is known of the distances of some rows at a time."""
+        """The same from statistics of parts of the rows."""
         largest = max(reach.largest for reach in reaches) or 1.0
         nearest = np.minimum(np.concatenate([reach.nearest for reach in reaches]), 2.0 * largest)
         return cls(2.0 * largest, 0.05 * float(np.median(nearest)) + 1e-6 * largest)
@@ -226,7 +226,7 @@ class DistanceScale(Stored):
         return np.asarray(np.log(self.filled(distances)[:, :, :k] + self.offset))
 
     def filled(self, distances: FloatArray) -> FloatArray:
-        """Missing neighbors as far as the last there is of the class; a class without rows farther than all others."""
+        """Replace missing neighbors by the last one of the class; a class without rows is farther than all others."""
         if distances[:, :, -1].max(initial=0.0) < np.inf:  # they ascend
             return distances
         missing = np.isinf(distances)
@@ -238,7 +238,7 @@ class DistanceScale(Stored):
 
 @dataclass(frozen=True)
 class Reach:
-    """What a scale is learned from: the largest distance, and that of each row to its nearest neighbor."""
+    """The statistics of a scale: the largest distance, and the distance of each row to its nearest neighbor."""
 
     largest: float
     nearest: FloatArray
@@ -256,7 +256,7 @@ def usual_counts(available: int) -> list[int]:
 
 
 def nearest_distance(distances: FloatArray) -> float:
-    """Median distance to the nearest neighbor of any class; 0 if there is none."""
+    """Median distance to the nearest neighbor of any class; 0 without neighbors."""
     nearest = distances[:, :, 0].min(axis=1)
     nearest = nearest[np.isfinite(nearest)]
     return float(np.median(nearest)) if len(nearest) else 0.0

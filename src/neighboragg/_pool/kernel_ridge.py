@@ -16,11 +16,11 @@ from neighboragg.exceptions import NeighborAggError
 RIDGES = (1e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
 # Added to the similarities of the landmarks with themselves, which may repeat.
 JITTER = 1e-6
-# In units of the median row; squares of what is farther would drown all else.
+# In units of the median row; squares of larger distances would dominate all others.
 LARGEST_REACH = 1e4
 # The root of a difference of products has half its digits, unless it stays away from zero.
 SMALLEST_DISTANCE = 1e-3
-# A row that decides its own answer alone has no answer without itself.
+# If a row determines its own prediction alone, its leave-one-out prediction is undefined.
 LARGEST_LEVERAGE = 1 - 1e-6
 # Similarities, or values of rows, in memory at a time: 2**22, 32 MB.
 BLOCK_ELEMENTS = 2**22
@@ -105,7 +105,7 @@ def fit_kernel_ridge(
     power: float = 1.0,
     widths: Sequence[float] = (1.0,),
 ) -> tuple[KernelRidge, FloatArray]:
-    """Fit on all rows; return the classifier, and what it says of the `scored` rows without themselves."""
+    """Fit on all rows; return the classifier and its leave-one-out predictions for the `scored` rows."""
     prior = np.bincount(codes, minlength=n_classes) / len(codes)
     chosen = np.random.default_rng(seed).permutation(len(X))[:n_landmarks]
     target = one_hot(codes[scored], prior)
@@ -130,8 +130,8 @@ def fit_kernel_ridge(
                 least, best, shrinkage = loss, answer, factor
         if best is None:
             raise NeighborAggError(
-                f"A kernel of the width {width:.3g} has no finite answers to the {len(scored)} rows that choose its "
-                "ridge.\nHint: scale columns of extreme values, or leave kernels out of second_opinions."
+                f"A kernel of the width {width:.3g} does not give finite predictions for the {len(scored)} rows that "
+                "choose its ridge.\nHint: scale columns of extreme values, or leave kernels out of second_opinions."
             )
         coefficients = vectors @ (pull * shrinkage[:, None])
         root = np.ascontiguousarray(
@@ -219,13 +219,13 @@ def one_hot(codes: IntArray, prior: FloatArray) -> FloatArray:
 
 
 def without_itself(fitted: FloatArray, leverage: FloatArray, target: FloatArray) -> FloatArray:
-    """What the answers would be had each row been left out of the fit."""
+    """Leave-one-out predictions."""
     own = np.minimum(leverage, LARGEST_LEVERAGE)[:, None]
     return (fitted - own * target) / (1 - own)
 
 
 def as_probabilities(scores: FloatArray) -> FloatArray:
-    """Scores that sum to one, without those below zero."""
+    """Scores clipped at zero and normalized to sum to one."""
     positive = np.maximum(scores, 0)
     return positive / positive.sum(axis=1, keepdims=True)
 

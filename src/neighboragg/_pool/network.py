@@ -25,7 +25,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "tanh": (np.tanh, lambda a, s: 1.0 - s**2),
 }
 INPUTS = ("both", "neighbors", "proba")
-# What the network adds to a class whatever the row: its answer to inputs that treat all classes alike.
+# The contribution of the network to a class for any row: its output for inputs that treat all classes alike.
 BALANCE = "class balance"
 
 
@@ -60,7 +60,7 @@ class NetworkAggregator(Aggregator):
 
     @property
     def uses_neighbors(self) -> bool:
-        """Whether it looks at distances at all: ProbOnly does not."""
+        """Whether it uses distances; ProbOnly does not."""
         return self.inputs != "proba"
 
     def fit(self, evidence: Evidence, codes: IntArray) -> Self:
@@ -97,12 +97,12 @@ class NetworkAggregator(Aggregator):
         return self._weighted(*self._inputs(evidence))
 
     def contributions(self, evidence: Evidence) -> Contributions:
-        """What the neighbors and the classifier add to the log trust of every class, and what is added without them."""
+        """Contributions of the neighbors and the classifier to the log trust of every class, and the constant."""
         similarities, proba = self._inputs(evidence)
         n, n_classes = proba.shape
         by_class = similarities.reshape(n, n_classes, -1)
         hidden = self._activated(similarities, proba)
-        # An input is worth what it changes against the same input in favor of each class in turn.
+        # The contribution of an input is its change relative to the same input in favor of each class in turn.
         level = np.mean(
             [
                 self._activated(np.roll(by_class, turn, axis=1).reshape(n, -1), np.roll(proba, turn, axis=1))

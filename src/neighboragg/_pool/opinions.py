@@ -16,7 +16,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.frozen import FrozenEstimator
 
 from neighboragg._core.checks import check_choice
-from neighboragg._core.progress import announce, expect
+from neighboragg._core.progress import add_total, begin_stage
 from neighboragg._core.threads import boosting_threads
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._pool.crossfit import cross_fit, fit_out_of_bag, spread_columns
@@ -69,7 +69,7 @@ def fitted_once(name: str, estimator: Any, data: FitData, pool_rows: IntArray, f
     """The result of `fit`, or its earlier result for the same opinion on the same rows in this block."""
     if not _in_use.get():
         return fit()
-    # Probabilities are those of the classifier in question, which no opinion depends on.
+    # The probabilities come from the classifier in question; opinions do not depend on them.
     validation = None if data.shared else (data.X_val, data.codes_val)
     try:
         digest = joblib.hash((name, estimator, data.X, data.codes, validation, data.n_classes, pool_rows))
@@ -113,16 +113,16 @@ class TreeSize(NamedTuple):
     min_samples_leaf: int
 
 
-# Large trees learn too much of a few thousand rows by heart, small ones too little of many; leaves of few rows help
-# where a rare value of a column tells the class. Each class has trees of its own: with more than two, only the first
+# Large trees overfit a few thousand rows, small ones underfit many; leaves of few rows help if a rare value of
+# a column determines the class. Each class has trees of its own: with more than two, only the first
 # size is worth its cost.
 USUAL_TREE, FINE_TREE, SMALL_TREE = TreeSize(31, 20), TreeSize(31, 5), TreeSize(7, 5)
 # Parts of the pool rows; each is predicted by a fit on all other rows.
 N_PARTS = 5
-# Votes of exactly zero are common in a forest, and a kernel may answer less than that: neither must veto a class.
+# Votes of exactly zero are common in a forest, and kernel scores can be negative: neither must veto a class.
 # Boosting is smooth.
 KERNEL_FLOOR, VOTE_FLOOR, SMOOTH_FLOOR = 2e-2, 1e-2, 1e-4
-# Trees see single precision, and sums must fit in it; what is farther out is on the same side of every split.
+# Trees use single precision, and sums must fit in it; more extreme values are on the same side of every split.
 LARGEST_FEATURE = 1e30
 
 
@@ -131,14 +131,14 @@ class SecondOpinion(Protocol):
 
     @property
     def name(self) -> str:
-        """What the expert is called."""
+        """Name of the expert."""
 
     @property
     def floor(self) -> float:
-        """What is added to its probabilities before their logarithm is taken."""
+        """Constant added to its probabilities before the logarithm."""
 
     def predict_proba(self, X: FloatArray, exclude: IntArray | None = None) -> FloatArray:
-        """Probabilities; `exclude` has the position of a row in fit, where it was there, else -1."""
+        """Probabilities; `exclude` has the position of a row in fit, or -1."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def resolve_opinions(
     random_state: int,
     n_jobs: int | None,
 ) -> list[tuple[str, Any]]:
-    """Names, and unfitted estimators or settings of the kernel, that a user's choice stands for."""
+    """Names, and unfitted estimators or kernel settings, of a user's choice."""
     check_choice(effort, "effort", "NeighborAgg", choices=EFFORTS)
     all_sizes = n_classes <= 2
     if isinstance(second_opinions, str):
@@ -225,7 +225,7 @@ def resolve_opinions(
         if isinstance(wanted, str) and wanted in ours:
             if wanted in dict(named):
                 raise InvalidParameterError(
-                    f"Second opinion {position} of NeighborAgg, {wanted!r}, is there twice."
+                    f"Second opinion {position} of NeighborAgg, {wanted!r}, is listed twice."
                 )
             named.append((wanted, ours[wanted]))
         else:
@@ -340,7 +340,7 @@ def fit_second_opinions(
     """Fit classifiers; return them with out-of-sample probabilities for the pool rows, a choice of validation rows."""
     fitted, proba_of = [], {}
     for number, (name, estimator) in enumerate(opinions, start=1):
-        announce(f"Fitting second opinion {number} of {len(opinions)}, {name}")
+        begin_stage(f"Fitting second opinion {number} of {len(opinions)}, {name}")
         fit = partial(_fit, name, estimator, data, pool_rows)
         opinion, proba_of[name] = fitted_once(name, estimator, data, pool_rows, fit)
         fitted.append(opinion)
@@ -407,7 +407,7 @@ def _fit_out_of_fold(
     dealt = np.random.default_rng(0).permutation(positions)
     parts = [dealt[start::N_PARTS] for start in range(min(N_PARTS, len(dealt)))]
     splits = ((np.setdiff1d(np.arange(len(X)), part), part) for part in parts)
-    expect(len(parts))
+    add_total(len(parts))
     fitted = cross_fit(lambda n: clone(estimator), rows.__getitem__, codes, np.arange(data.n_classes), splits)
     model = _fit_classes(estimator, rows, codes)
     return ClassifierOpinion(name, model, SMOOTH_FLOOR, data.n_classes), fitted.proba[positions]

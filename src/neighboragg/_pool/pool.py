@@ -29,7 +29,7 @@ from neighboragg._store.objects import Savable
 
 
 class Contributions(NamedTuple):
-    """What experts add to the log trust of every class, of shape (n, C, E), and who they are."""
+    """Contributions of experts to the log trust of every class, of shape (n, C, E), and their names."""
 
     names: list[str]
     groups: list[str]
@@ -40,9 +40,9 @@ class Contributions(NamedTuple):
 class Aggregator(Savable, BaseEstimator, ABC):
     """Turns evidence into a trust vector; fitted on validation rows."""
 
-    #: Neighbors per class it works with unless told otherwise.
+    #: Default number of neighbors per class.
     default_n_neighbors: ClassVar[int]
-    #: Whether it looks at distances in the learned metric too.
+    #: Whether it also uses distances in the learned metric.
     uses_learned_metric: ClassVar[bool]
     #: Whether it uses second opinions.
     uses_opinions: ClassVar[bool] = False
@@ -53,7 +53,7 @@ class Aggregator(Savable, BaseEstimator, ABC):
 
     @property
     def uses_neighbors(self) -> bool:
-        """Whether it looks at distances at all."""
+        """Whether it uses distances."""
         return True
 
     @abstractmethod
@@ -66,7 +66,7 @@ class Aggregator(Savable, BaseEstimator, ABC):
 
     @abstractmethod
     def contributions(self, evidence: Evidence) -> Contributions:
-        """What each expert adds to the log trust of every class."""
+        """Contribution of each expert to the log trust of every class."""
 
 
 class PoolAggregator(Aggregator):
@@ -129,7 +129,7 @@ class PoolAggregator(Aggregator):
         return softmax(joined_logs(self.experts_, evidence) @ self.slopes_)
 
     def contributions(self, evidence: Evidence) -> Contributions:
-        """What each expert adds to the log trust of every class."""
+        """Contribution of each expert to the log trust of every class."""
         groups, spaces = (
             [getattr(expert, field) for expert in self.experts_ for _ in expert.names]
             for field in ("group", "space")

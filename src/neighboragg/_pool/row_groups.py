@@ -1,4 +1,4 @@
-"""Rows that come in groups: validation rows of groups of their own, and signs of groups that nobody passed."""
+"""Rows in groups: validation rows from separate groups, and signs of groups that were not passed."""
 
 import warnings
 from dataclasses import replace
@@ -50,7 +50,7 @@ def without_own_groups(
 def separate_groups(
     data: FitData, groups: IntArray, groups_val: IntArray, seed: int
 ) -> tuple[FitData, IntArray]:
-    """Validation rows whose groups have no training row; and the positions of the training rows that remain.
+    """Validation rows from groups without training rows, and the positions of the remaining training rows.
 
     Where the training rows are their own validation rows, or share groups with them, some groups are drawn.
     """

@@ -11,7 +11,7 @@ from neighboragg.search import ClasswiseNeighbors, Exact
 MAX_POOL_ROWS, MAX_POOL_VALUES = 5000, 1_500_000
 # Rows added to each stratum, so the weight of a handful of rows stays near one.
 EXTRA_ROWS = 10
-# Rows drawn like the others are so unlike them less often than this. A network separates its training rows better than
+# Probability that rows drawn like the others differ this much. A network separates its training rows better than
 # others, so that it takes less to doubt that neighbors agree with both as often.
 CLASSES_BY_CHANCE, AGREEMENT_BY_CHANCE = 1e-3, 0.02
 # Neighbors that are compared with a row's own class, and levels of how many agree.
@@ -34,14 +34,14 @@ def choose_pool_rows(data: FitData, mapped: bool, *, limited: bool, seed: int) -
 def sample_weights(
     data: FitData, pool_rows: IntArray, columns: slice, *, metric: str, n_jobs: int | None, seed: int
 ) -> FloatArray:
-    """How much each validation row counts, given what is known about the training rows."""
+    """The weight of each validation row, given the training rows."""
     if data.shared:
         return np.ones(len(pool_rows))
     all_labels = data.codes if data.streamed is None else data.streamed.codes
     everybody = np.bincount(np.concatenate([all_labels, data.codes_val]), minlength=data.n_classes)
     weights = share_weights(data.codes_val[pool_rows], everybody, by_chance=CLASSES_BY_CHANCE)
     # A sample of training rows is drawn by class, and validation rows are not.
-    # And neighbors in a row's own group would agree too often.
+    # Neighbors in a row's own group would agree too often.
     if data.is_separate or len(all_labels) > len(data.codes) or len(pool_rows) >= ENOUGH_ROWS:
         return weights
     others = np.random.default_rng(seed).permutation(len(data.codes))[: OTHERS_PER_ROW * len(pool_rows)]
@@ -66,7 +66,7 @@ def share_weights(
     if n_all == n or possible.sum() < 2:
         return given
     distance = ((counts - expected)[possible] ** 2 / expected[possible]).sum()
-    # These rows are among all, and so nearer to all than to the others.
+    # These rows are included in all rows, so they are closer to all than to the others.
     if chdtrc(possible.sum() - 1, distance * (n_all - 1) / (n_all - n)) < by_chance:
         return given
     weights = given * ((expected + EXTRA_ROWS) / (counts + EXTRA_ROWS))[strata]

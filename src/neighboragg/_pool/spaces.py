@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from neighboragg._core.progress import step
+from neighboragg._core.progress import advance
 from neighboragg._core.stats import by_appearance
 from neighboragg._core.types import BoolArray, FloatArray, IntArray
 from neighboragg._core.views import LEARNED, columns_of, learned, view_of
@@ -32,7 +32,7 @@ class Neighbors(Stored):
     ids: IntArray
 
     def nearest(self, n_neighbors: int) -> BoolArray:
-        """Which of them are the nearest of all."""
+        """Mask of the nearest neighbors over all classes."""
         return nearest_overall(self.distances, self.ids, n_neighbors)
 
 
@@ -99,7 +99,7 @@ class Neighborhoods(Stored):
         rows_of_fit: IntArray | None = None,
         **settings: Any,
     ) -> "Neighborhoods":
-        """Index training rows, followed by validation rows if asked for and if they are others."""
+        """Index training rows, followed by different validation rows if wanted."""
         streamed = data.streamed
         parts: tuple[Any, ...] = (data.X,) if streamed is None else streamed.segments
         codes = data.codes if streamed is None else streamed.codes
@@ -157,7 +157,7 @@ SMALL_GROUP = 32
 
 
 class UngroupedNeighbors(Stored):
-    """The kept rows by class, searched so that no row finds one of its own group."""
+    """Search of the kept rows by class; rows do not find their own group."""
 
     def __init__(
         self, X: FloatArray, labels: Labels, keep: BoolArray, *, n_neighbors: int, n_jobs: int | None
@@ -168,12 +168,12 @@ class UngroupedNeighbors(Stored):
         self.index = self._index(self.kept)
 
     def of_new_rows(self, X: FloatArray) -> Neighbors:
-        """The nearest of rows that belong to no group."""
+        """The nearest of rows without a group."""
         distances, found = self.index.kneighbors(X)
         return Neighbors(distances, np.where(found < 0, -1, self.kept[found]))
 
     def of_own_rows(self) -> Neighbors:
-        """The nearest of each row; (inf, -1) where there are fewer."""
+        """The nearest of each row, padded with (inf, -1)."""
         sizes = np.bincount(self.groups)[self.groups]
         if (sizes == 1).all():
             return Neighbors(*self._skipping_groups(np.arange(len(self.X)), 0))
@@ -263,7 +263,7 @@ class LearnedNeighbors(Stored):
         for others, fold in fold_splits(labels.folds):
             train = others[kept[others]]
             if len(np.unique(codes[train])) < 2:
-                continue  # nothing to tell apart
+                continue  # nothing to separate
             components = learn_metric(
                 X[train], renumbered[train], n_steps=N_STEPS, learning_rate=LEARNING_RATE, random_state=seed
             )
@@ -275,7 +275,7 @@ class LearnedNeighbors(Stored):
                 self.map, self.index, self.train = components, index, train
 
     def of_own_rows(self) -> Neighbors:
-        """The nearest of each row; (inf, -1) where there are fewer."""
+        """The nearest of each row, padded with (inf, -1)."""
         return Neighbors(self.distances, self.rows)
 
     def of_new_rows(self, X: FloatArray) -> Neighbors:
@@ -292,7 +292,7 @@ class LearnedNeighbors(Stored):
 
 
 class LabelNeighborhoods(Stored):
-    """The kept rows by class in each view, searched so that no row finds one of its own group."""
+    """Search of the kept rows by class in each view; rows do not find their own group."""
 
     def __init__(
         self,
@@ -309,7 +309,7 @@ class LabelNeighborhoods(Stored):
         for view in views:
             if view.endswith(LEARNED):
                 raise InvalidInputError(
-                    f"A view cannot be called {view!r}, as the learned metric of another could be.\n"
+                    f"A view cannot be called {view!r}, because the learned metric of another could have this name.\n"
                     "Hint: give it another name."
                 )
         self.spaces = Spaces(dict(views))
@@ -330,11 +330,11 @@ class LabelNeighborhoods(Stored):
         for name, neighbors in self.by_space.items():
             found[name] = neighbors.of_own_rows()
             if name in self.spaces.views:
-                step()
+                advance()
         return found
 
     def of_new_rows(self, X: FloatArray) -> dict[str, Neighbors]:
-        """The nearest of rows that belong to no group."""
+        """The nearest of rows without a group."""
         parts = {view: self.spaces.map(view, X) for view in self.spaces.views}
         return {
             name: neighbors.of_new_rows(parts[name if name in parts else view_of(name)])

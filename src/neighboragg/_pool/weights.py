@@ -78,7 +78,7 @@ def _outer_product(tensor: FloatArray, weight: FloatArray) -> FloatArray:
 
 
 def _newton_step(hessian: FloatArray, gradient: FloatArray, at_bound: BoolArray) -> FloatArray:
-    """What to subtract from the weights; nothing from those at their lower bound that would pass it."""
+    """The Newton step; zero for weights that would cross their lower bound."""
     free = ~at_bound | (gradient < 0)
     while True:
         step = np.zeros(len(gradient))
@@ -186,7 +186,7 @@ def guard_weight(
     n_folds: int = 5,
     start: PoolWeights | None = None,
 ) -> float:
-    """How far the pool may depart from its first expert alone, between 0 and 1."""
+    """How far the pool may depart from its first expert, between 0 and 1."""
     n = len(codes)
     if n < n_folds or tensor.shape[2] == 1:
         return 0.0

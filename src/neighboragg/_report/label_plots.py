@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 # With more classes than this, the counts in the cells would be too small to read.
-MOST_WRITTEN = 15
+MAX_WRITTEN = 15
 
 
 class LabelMatrixDisplay:
@@ -56,7 +56,7 @@ class LabelMatrixDisplay:
             return self
         style: dict[str, Any] = {"cmap": cmap, "vmin": 0} | kwargs
         self.image_ = axes.imshow(self.counts, **style)
-        self.texts_ = self._write_counts(axes) if len(self.classes) <= MOST_WRITTEN else []
+        self.texts_ = self._write_counts(axes) if len(self.classes) <= MAX_WRITTEN else []
         places, names = range(len(self.classes)), [str(label) for label in self.classes.tolist()]
         # A dollar sign in a label does not start a formula.
         axes.set_xticks(places, names, rotation=90 if max(map(len, names)) > 3 else 0, parse_math=False)

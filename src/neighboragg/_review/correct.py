@@ -185,7 +185,7 @@ def _write(contents: Iterator[tuple[str, bytes]], target: Path, *, is_folder: bo
         there = {path.relative_to(target) for path in target.rglob("*") if path.is_file()}
         if others := sorted(there - written):
             raise InvalidInputError(
-                f"{target} holds other files, such as {others[0]}.\nHint: choose another folder with -o."
+                f"{target} contains other files, such as {others[0]}.\nHint: choose another folder with -o."
             )
         if there:
             rmtree(target)

@@ -20,14 +20,14 @@ from neighboragg._review.queue import QUEUE_NAMES, SHOW_NAMES, Queue, Queues, Re
 from neighboragg._review.store import Decision, DecisionConflictError, DecisionStore
 from neighboragg._web import RefusedError, csrf_token
 from neighboragg.exceptions import InvalidInputError
-from neighboragg.features import open_picture
+from neighboragg.features import open_image
 from neighboragg.labels import Neighbor, ReviewItem, ReviewSet
 
 # A column is marked if its distance from the neighbors is at least this many standard deviations of the column
 # (a category that no neighbor shares counts as one), and if it is among the few largest.
 _SMALLEST_GAP = 0.75
-_MOST_MARKS = 3
-_MOST_SCALED = 5_000
+_MAX_MARKS = 3
+_MAX_SCALED = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ColumnContrast:
 
 def column_scales(review_set: ReviewSet) -> dict[str, float]:
     """Standard deviation of each numeric column over a sample of the rows and neighbors of the review set."""
-    items = review_set.items[:: 1 + len(review_set.items) // _MOST_SCALED]
+    items = review_set.items[:: 1 + len(review_set.items) // _MAX_SCALED]
     contents = [item.content for item in items]
     contents += [neighbor.content for item in items for neighbor in item.neighbors]
     scales = {}
@@ -97,7 +97,7 @@ def _usual(others: list[Any]) -> str | None:
 
 
 def _marks(gaps: list[float]) -> set[int]:
-    farthest = sorted(range(len(gaps)), key=lambda place: (-gaps[place], place))[:_MOST_MARKS]
+    farthest = sorted(range(len(gaps)), key=lambda place: (-gaps[place], place))[:_MAX_MARKS]
     return {place for place in farthest if gaps[place] >= _SMALLEST_GAP}
 
 
@@ -183,7 +183,7 @@ def thumbnail(file: Path) -> bytes | None:
 @lru_cache(maxsize=N_KEPT)
 def _small_copy(file: Path, changed: int, size: int) -> bytes | None:
     try:
-        image = open_picture(file)
+        image = open_image(file)
         image.thumbnail((SIDE, SIDE))
         buffer = io.BytesIO()
         image.save(buffer, "JPEG", quality=85)
@@ -192,9 +192,9 @@ def _small_copy(file: Path, changed: int, size: int) -> bytes | None:
     return buffer.getvalue()
 
 
-_MOST_COLUMNS = 12
-_MOST_BARS = 6
-_MOST_NUMBERED = 9
+_MAX_COLUMNS = 12
+_MAX_BARS = 6
+_MAX_NUMBERED = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +301,7 @@ class Site:
             rest_columns=rest,
             bars=_bars(item, self.review_set.classes),
             groups=self._groups(item),
-            numbered=len(self.review_set.classes) <= _MOST_NUMBERED,
+            numbered=len(self.review_set.classes) <= _MAX_NUMBERED,
             classes=[*self.review_set.classes, *self.queues.new_classes],
             flagged=self.flagged,
         )
@@ -357,7 +357,7 @@ def _tabs(chosen: ReviewFilter, queues: dict[str, Queue]) -> list[dict[str, Any]
 def _most_different(columns: list[ColumnContrast]) -> tuple[list[ColumnContrast], list[ColumnContrast]]:
     """Split the columns of a wide table into those that differ most and the rest, each in the original order."""
     ranked = sorted(range(len(columns)), key=lambda place: (-max(columns[place].gaps), place))
-    main = set(ranked[:_MOST_COLUMNS])
+    main = set(ranked[:_MAX_COLUMNS])
     return (
         [column for place, column in enumerate(columns) if place in main],
         [column for place, column in enumerate(columns) if place not in main],
@@ -368,7 +368,7 @@ def _bars(item: ReviewItem, classes: tuple[str, ...]) -> list[dict[str, Any]]:
     """Trust of the most trusted classes, always including the given and the suggested class."""
     trust = dict(zip(classes, item.trust, strict=True))
     ranked = sorted(classes, key=lambda label: -trust[label])
-    chosen = set(ranked[:_MOST_BARS]) | {item.given, item.suggested}
+    chosen = set(ranked[:_MAX_BARS]) | {item.given, item.suggested}
     roles = {item.suggested: "suggested", item.given: "given"}
     return [
         {"label": label, "trust": trust[label], "role": roles.get(label, "other")}

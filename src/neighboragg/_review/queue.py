@@ -34,7 +34,7 @@ SHOW_NAMES = {
 }
 _STATES = {"skip": 1, "unsure": 1, "keep": 2, "relabel": 3, "exclude": 4}
 _SHOWN = {"todo": b"\0", "later": b"\1", "done": b"\2\3\4", "all": b"\0\1\2\3\4"}
-_MOST_FILTERS = 32
+_MAX_FILTERS = 32
 _LONGEST_SEARCH = 200
 
 
@@ -259,7 +259,7 @@ class Queues:
             if key not in self._filtered:
                 self._filtered[key] = self._orders[chosen.queue].filtered(chosen)
             self._filtered.move_to_end(key)
-            if len(self._filtered) > _MOST_FILTERS:
+            if len(self._filtered) > _MAX_FILTERS:
                 self._filtered.popitem(last=False)
             return self._filtered[key]
 

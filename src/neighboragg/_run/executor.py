@@ -13,11 +13,11 @@ from neighboragg._core.threads import n_threads
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError
 
 PURPOSE = "Work on a cluster"
-POLL_SECONDS = 0.02  # between looks whether a part is done
-LOOK_SECONDS = 2.0  # between questions to the scheduler what the workers do
+POLL_SECONDS = 0.02  # between checks whether a part is done
+LOOK_SECONDS = 2.0  # between queries of the scheduler about the workers
 # Workers that die are started again, which on a busy machine can take a minute.
 IDLE_SECONDS = 300.0
-# States of the tasks that a worker is at, be it that it waits for their data.
+# States of tasks that a worker is processing, or whose data it is waiting for.
 AT_WORK = {"executing", "long-running", "flight"}
 MORE_MEMORY = (
     "Hint: give the workers more memory (memory_limit of a LocalCluster, --memory-limit of dask worker), or fewer "
@@ -35,7 +35,7 @@ class Outcome:
 
 
 class Executor(Protocol):
-    """Applies a function to items, in any order, and goes on when one of them fails."""
+    """Applies a function to items, in any order; a failing item does not stop the others."""
 
     def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Outcome]:
         """An outcome for each item, as they are done."""
@@ -63,7 +63,7 @@ class InProcess:
 
 @dataclass(frozen=True)
 class OnDask:
-    """Items as tasks of a Dask client; those of a worker that dies are done by another."""
+    """Items as tasks of a Dask client; if a worker dies, another one takes over its tasks."""
 
     client: Any
 
@@ -72,8 +72,8 @@ class OnDask:
         distributed = import_extra("distributed", extra="dask", purpose=PURPOSE)
         dask = import_extra("dask", extra="dask", purpose=PURPOSE)
         run = token_hex(8)
-        # A task of its own, not scattered data: if every worker that has it dies, it is made again. It is sent once, so
-        # that a large one is no mistake to be warned of.
+        # A task, not scattered data: if every worker that has it dies, it is recreated. It is sent once, so Dask need
+        # not warn about its size.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
             shared = self.client.submit(_same, work, key=f"neighboragg-work-{run}")
         futures = {
@@ -81,7 +81,7 @@ class OnDask:
             for i, item in enumerate(items)
         }
         try:
-            # With results, so that nothing here waits for a worker that may be gone by then.
+            # With results: waiting for them later could block on a lost worker.
             for future, result in self._as_completed(
                 distributed.as_completed(futures, with_results=True, raise_errors=False)
             ):
@@ -93,11 +93,11 @@ class OnDask:
                 else:
                     yield result
         finally:
-            with suppress(Exception):  # nothing is left to cancel where the cluster is gone
+            with suppress(Exception):  # a lost cluster cannot cancel tasks
                 self.client.cancel([shared, *futures], force=True)
 
     def _as_completed(self, done: Any) -> Iterator[Any]:
-        """What is done, as it is; raises if workers have been idle for a long time."""
+        """Outcomes as they arrive; raises if workers have been idle for a long time."""
         last_busy: float | None = None
         next_look = 0.0
         while not done.is_empty():
@@ -121,13 +121,13 @@ class OnDask:
 
 
 def executor_for(client: Any, n_jobs: int | None) -> Executor:
-    """The place to work that a user's choice stands for; `client` is a Dask client or None for this process."""
+    """The executor for a Dask client, or for this process if `client` is None."""
     if client is None:
         return InProcess(n_jobs)
     if not all(hasattr(client, name) for name in ("submit", "cancel", "scheduler_info")):
         raise InvalidParameterError(
             f"The 'client' parameter must be a dask.distributed.Client or None. Got {client!r} instead.\n"
-            "Hint: Client('tcp://…') for a cluster that is running, Client() for one on this machine."
+            "Hint: use Client('tcp://…') for a running cluster, or Client() for one on this machine."
         )
     return OnDask(client)
 
@@ -137,7 +137,7 @@ def _explained(error: BaseException, killed: type) -> str:
     if not isinstance(error, killed):
         return _reason(error)
     return (
-        f"The worker died each of the {error.allowed_failures + 1} times that it was tried. This usually means "  # type: ignore[attr-defined]
+        f"The worker died in each of {error.allowed_failures + 1} attempts. This usually means "  # type: ignore[attr-defined]
         f"that the workers ran out of memory.\n{MORE_MEMORY}"
     )
 
@@ -148,7 +148,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _is_busy(worker: dict[str, Any]) -> bool:
-    """Whether a worker does anything: with little memory left it begins no task that it has, perhaps for good."""
+    """Whether a worker makes progress; low on memory, it may never start its tasks."""
     counts = worker.get("metrics", {}).get("task_counts", {})
     return any(counts.get(state, 0) for state in AT_WORK)
 
@@ -165,22 +165,22 @@ def _same(work: Any) -> Any:
 def _attempted(work: Callable[[Any], Any], item: Any) -> Outcome:
     try:
         return Outcome(item, work(item))
-    # An exit too: a classifier that exits must not end the run as if all were done.
+    # Also exits: a classifier that exits must not end the run as if it were complete.
     except (Exception, SystemExit) as error:
         return Outcome(item, error=_reason(error))
 
 
 CONNECT_SECONDS = 20
-# What Dask does besides work, many times a second, takes a share of every core; a busy machine has none to spare.
+# The frequent background tasks of Dask slow down a busy machine.
 QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "2s",
 }
-# After it Dask gives up the place of a worker that has died for good: 15 seconds by its default, in which a worker may
-# not be back on a busy machine, or be back and dead again.
+# Time after which Dask gives up on a dead worker. Its default of 15 seconds is too short for a restart on a busy
+# machine.
 PATIENT = {"distributed.deploy.lost-worker-timeout": "365 days"}
-# No pages: they would tell everybody on the machine what runs here.
+# No dashboard: everybody on the machine could read it.
 PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 ENVIRONMENT = "distributed.nanny.pre-spawn-environ"
 TRIM = "MALLOC_TRIM_THRESHOLD_"
@@ -203,7 +203,7 @@ def connect(cluster: str | None, *, n_workers: int | None = None, memory: str = 
                 n_workers=n_workers,
                 threads_per_worker=1,
                 memory_limit=memory,
-                # Whoever reaches a scheduler can run code on it: only holders of certificates made for this run do.
+                # Anyone who can connect to a scheduler can run code on it: require certificates made for this run.
                 security=True,
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
@@ -229,5 +229,5 @@ def connect(cluster: str | None, *, n_workers: int | None = None, memory: str = 
 
 
 def _without_trimming(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Variables that Dask sets for workers, without the one that returns every freed page to the system at once."""
+    """Environment variables for workers, without the one that returns freed pages to the system at once."""
     return {name: value for name, value in environment.items() if name != TRIM}

@@ -17,7 +17,7 @@ import neighboragg
 from neighboragg._core.checks import check_labels
 from neighboragg._core.files import home
 from neighboragg._core.packages import import_extra
-from neighboragg._core.progress import expect, step
+from neighboragg._core.progress import add_total, advance
 from neighboragg._core.types import Array, IntArray
 from neighboragg._data.arrow import as_frame, plain_columns
 from neighboragg._data.parquet import PURPOSE, Part, read_part
@@ -27,7 +27,7 @@ from neighboragg.exceptions import InvalidInputError, PartsFailedError
 
 @dataclass(frozen=True)
 class _ReadRows:
-    """Some columns of those rows of a part that are wanted, by their number in all files together."""
+    """Some columns of chosen rows of a part, by their number in all files together."""
 
     columns: tuple[str, ...]
     wanted: IntArray | None = None
@@ -42,7 +42,9 @@ def read_labels(executor: Executor, parts: Sequence[Part], label: str) -> Array:
     """The label of every row, in order."""
     tables = [plain_columns(table) for table in _in_order(executor, _ReadRows((label,)), parts)]
     labels = [labels_of(table, label, part) for table, part in zip(tables, parts, strict=True)]
-    _check_types(tables, parts)  # 1 in one file and 1.0 or "1" in another would be mixed up, or two classes
+    _check_types(
+        tables, parts
+    )  # 1 in one file and 1.0 or "1" in another would be confused or become two classes
     return np.concatenate(labels)
 
 
@@ -57,11 +59,11 @@ def read_rows(
 
 
 def labels_of(table: Any, label: str, part: Part) -> Array:
-    """The labels in the table of a part, none of which may be missing."""
+    """The labels in the table of a part; raises if one is missing."""
     column = as_frame(table.select([label]))[label]
     if (missing := column.isna()).any():
         raise InvalidInputError(
-            f"There is no label in row {part.start + int(missing.to_numpy().argmax())} of {part.file.path}.\n"
+            f"The label is missing in row {part.start + int(missing.to_numpy().argmax())} of {part.file.path}.\n"
             "Hint: drop the rows without a label."
         )
     given: Array = column.to_numpy()
@@ -71,7 +73,7 @@ def labels_of(table: Any, label: str, part: Part) -> Array:
         return check_labels(given, "the label column", "a run on files")
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"Column {label!r} of {part.file.path} holds no classes, but values of the type "
+            f"Column {label!r} of {part.file.path} does not contain classes, but values of the type "
             f"{table.schema.field(label).type} such as {given[0]}.\nHint: write labels as texts or whole numbers."
         ) from error
 
@@ -94,7 +96,7 @@ def _check_types(tables: Sequence[Any], parts: Sequence[Part]) -> None:
 
 
 def _in_order(executor: Executor, work: Any, parts: Sequence[Part]) -> list[Any]:
-    """What comes of all parts, in their order; raises if any failed."""
+    """The results of all parts, in order; raises if any failed."""
     found: dict[int, Any] = {}
     failed: dict[str, str] = {}
     for outcome in executor.run(work, parts):
@@ -116,15 +118,15 @@ def gather(
     executor: Executor,
     identity: tuple[Any, ...],
 ) -> list[dict[str, Array]]:
-    """Arrays that come of ranges of rows, in their order.
+    """Compute arrays for ranges of rows, in order.
 
-    Finished ranges are kept until all are, to resume a run. `identity` is all that the arrays depend on; without it
-    nothing is kept.
+    Finished ranges are saved until all are done, to resume an interrupted run. `identity` contains everything the
+    arrays depend on; if it is empty, nothing is saved.
     """
     folder = _folder_for(identity) if identity else None
     found = {span: arrays for span in spans if (arrays := _kept(folder, span)) is not None}
     missing = [span for span in spans if span not in found]
-    expect(len(missing))
+    add_total(len(missing))
     failed: dict[str, str] = {}
     for outcome in executor.run(work, missing):
         if outcome.error is not None:
@@ -132,7 +134,7 @@ def gather(
         else:
             found[outcome.item] = outcome.value
             _keep(folder, outcome.item, outcome.value)
-        step()
+        advance()
     if failed and folder is not None:
         raise PartsFailedError(failed, len(spans), folder)
     if failed:
@@ -144,7 +146,7 @@ def gather(
 
 
 def _folder_for(identity: tuple[Any, ...]) -> Path | None:
-    """Where the parts of a run are kept; None if what they depend on has no digest."""
+    """The folder for the parts of a run; None if their identity cannot be hashed."""
     try:
         digest = joblib.hash((neighboragg.__version__, *identity), hash_name="sha1")
     except Exception:  # a callable of the user that cannot be pickled
@@ -153,7 +155,7 @@ def _folder_for(identity: tuple[Any, ...]) -> Path | None:
 
 
 def _kept(folder: Path | None, span: tuple[int, int]) -> dict[str, Array] | None:
-    """The arrays of a range from an earlier run; None if there are none, or they are damaged."""
+    """The arrays of a range from an earlier run; None if missing or damaged."""
     if folder is None:
         return None
     try:
@@ -164,7 +166,7 @@ def _kept(folder: Path | None, span: tuple[int, int]) -> dict[str, Array] | None
 
 
 def _keep(folder: Path | None, span: tuple[int, int], arrays: dict[str, Array]) -> None:
-    """Keep the arrays of a range; a folder that cannot be written is none to stop for."""
+    """Save the arrays of a range; ignore a folder that cannot be written."""
     if folder is None:
         return
     with suppress(OSError):

@@ -19,18 +19,18 @@ FORMAT = 1
 # Names that readers of a folder of Parquet files skip.
 MANIFEST, LOCK = "_manifest.json", "_lock"
 PARQUET = (".parquet", ".pq")
-# An output with such a name would become a folder by mistake.
+# An output with such a name is probably not meant as a folder.
 FILES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".feather", ".arrow", ".xlsx", ".xls")
 REPLACE = "Hint: replace it with overwrite=True (--overwrite), or choose another output."
 PURPOSE = "Writing Parquet files"
-# Rows in memory at a time, which are lost if a worker dies, and rows that a model scores at once.
+# Rows per part (in memory at a time, and lost if a worker dies), and rows per call of a model.
 PART_ROWS, BATCH_ROWS = 65_536, 4096
 PLAN_KEY = b"neighboragg.plan"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that the results depend on; what is in a folder belongs to a run if their plans are the same."""
+    """Everything the results depend on; the files of a folder belong to a run if the plans are equal."""
 
     task: str
     version: str
@@ -57,7 +57,7 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """One text that differs if anything in the plan does."""
+        """A fingerprint of the plan."""
         return hashlib.sha256(json.dumps(self.described(), sort_keys=True).encode()).hexdigest()
 
 
@@ -65,7 +65,7 @@ def output_path(given: str | os.PathLike[str]) -> Path:
     """The output of a run: a folder, or a single Parquet file."""
     if "://" in str(given):
         raise InvalidInputError(
-            f"The output {given} is not on a file system.\nHint: name a folder, and copy it from there."
+            f"The output {given} is not on a file system.\nHint: write to a local folder, then copy it."
         )
     path = Path(given)
     if path.suffix.lower() in FILES and not path.is_dir():
@@ -124,7 +124,7 @@ class OutputFolder:
             others = sorted(path.name for path in self.path.iterdir() if not _is_hidden(path))
             if others:
                 raise InvalidInputError(
-                    f"{self.path} holds other files, such as {others[0]}.\nHint: choose a new output folder."
+                    f"{self.path} contains other files, such as {others[0]}.\nHint: choose a new output folder."
                 )
             self._write_manifest(plan, "running", {})
             return
@@ -140,36 +140,36 @@ class OutputFolder:
             return
         if not overwrite:
             raise InvalidInputError(
-                f"{self.path} holds the parts of another run: {_difference(before, now)}.\n{REPLACE}"
+                f"{self.path} contains the parts of another run: {_difference(before, now)}.\n{REPLACE}"
             )
-        for name in files:  # no others: what the run did not write is not removed
+        for name in files:  # only files that the run wrote
             (self.path / name).unlink(missing_ok=True)
         self._write_manifest(plan, "running", {})
 
     def begin_again(self) -> None:
-        """Remove what an earlier run of the plan has made."""
+        """Remove the files of an earlier run of the plan."""
         for path in self.path.iterdir():
             if path.is_file() and path.name not in (MANIFEST, LOCK):
                 path.unlink()
 
     def clear_if_unused(self) -> None:
-        """After a mistake, leave nothing that would stand in the way of another call, unless it could be resumed."""
+        """After an error, remove files that would block another call, unless they can be resumed."""
         if all(map(_is_hidden, self.path.iterdir())):
             (self.path / MANIFEST).unlink(missing_ok=True)
 
     def missing(self, plan: Plan) -> list[Part]:
-        """Parts that are not there yet, or not complete."""
+        """Parts that are missing or incomplete."""
         fingerprint = plan.fingerprint
         return [part for part in plan.parts if not self._is_done(part, fingerprint)]
 
     def end(self, plan: Plan, failed: Mapping[int, str]) -> None:
-        """Record the result of the run, and remove what was left half-written."""
+        """Record the result of the run, and remove incomplete files."""
         self._write_manifest(plan, "incomplete" if failed else "complete", failed)
         for file in self.path.glob(".part-*.tmp"):
             file.unlink(missing_ok=True)
 
     def write_part(self, part: Part, table: Any, fingerprint: str) -> None:
-        """Write a part: it appears whole or not at all."""
+        """Write a part atomically."""
         parquet = import_extra("pyarrow.parquet", extra="dask", purpose=PURPOSE)
         marked = table.replace_schema_metadata({PLAN_KEY: fingerprint.encode()})
         temporary = self.path / f".{part.name}.{token_hex(4)}.tmp"
@@ -181,7 +181,7 @@ class OutputFolder:
             temporary.replace(self.path / part.name)
         except FileNotFoundError as error:
             raise NeighborAggError(
-                f"The folder {self.path} is not there on the worker.\nHint: the output must be on storage that all "
+                f"The folder {self.path} does not exist on the worker.\nHint: the output must be on storage that all "
                 "workers share."
             ) from error
         finally:
@@ -221,7 +221,7 @@ def _is_hidden(path: Path) -> bool:
 
 
 def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """The first thing in which two plans differ, in words."""
+    """The first difference between two plans, in words."""
     if before["task"] != now["task"]:
         return f"of {before['task']}, not {now['task']}"
     if before["neighboragg"] != now["neighboragg"]:

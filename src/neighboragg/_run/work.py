@@ -13,7 +13,7 @@ from typing import Any
 import joblib
 
 from neighboragg._core.packages import import_extra
-from neighboragg._core.progress import announce, expect, step
+from neighboragg._core.progress import add_total, advance, begin_stage
 from neighboragg._core.threads import ONE_THREAD
 from neighboragg._data.parquet import Part
 from neighboragg._run.executor import Executor
@@ -67,7 +67,7 @@ def as_model(model: Any, trusted: Sequence[str] = ()) -> ModelFile | ModelObject
 
 @lru_cache(maxsize=1)
 def _loaded(source: ModelFile, state: tuple[int, ...]) -> Any:
-    """The model, read again, and checked, if the file is not in the state that it was in."""
+    """The model; if the file has changed, it is read and checked again."""
     path = Path(source.path)
     if _digest(path) != source.fingerprint:
         raise NeighborAggError(
@@ -77,13 +77,13 @@ def _loaded(source: ModelFile, state: tuple[int, ...]) -> Any:
 
 
 def _digest(path: Path) -> str:
-    """The digest that the file states; whether its content matches is checked when it is loaded."""
+    """The digest stored in the file; loading checks whether the content matches."""
     with _naming(path):
         return read_digest(path)
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """What differs after anybody has written to the file."""
+    """A state of the file that changes with every write."""
     with _naming(path):
         found = path.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
@@ -95,13 +95,14 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise InvalidInputError(
-            f"There is no model {path}.\nHint: on a cluster, the model must be on storage that all workers share."
+            f"The model {path} does not exist.\n"
+            "Hint: on a cluster, the model must be on storage that all workers share."
         ) from error
 
 
 @dataclass(frozen=True)
-class Written:
-    """What a run has written."""
+class RunResult:
+    """The files of a run, and its numbers of rows and parts."""
 
     path: Path
     files: list[Path]
@@ -116,7 +117,7 @@ class Written:
         return f"{self.n_rows:,} rows in {self.n_parts:,} parts{resumed}: {self.path}"
 
 
-# Metadata of a table with which the work on a part draws attention to it.
+# Metadata key with which the work on a part marks a table for attention.
 NOTED = b"neighboragg.noted"
 
 
@@ -136,7 +137,7 @@ class WritePart:
         noted: str = (table.schema.metadata or {}).get(NOTED, b"").decode()
         self.folder.write_part(part, table, self.fingerprint)
         del table
-        # Arrow does not return memory to the system by itself, and Dask pauses a worker for that.
+        # Arrow does not return memory to the system by itself, and Dask pauses workers that use too much.
         import_extra("pyarrow", extra="dask", purpose=PURPOSE).default_memory_pool().release_unused()
         return noted
 
@@ -149,8 +150,8 @@ def run_parts(
     stage: str,
     *,
     overwrite: bool = False,
-) -> Written:
-    """Do the parts of a plan that are not in the output yet."""
+) -> RunResult:
+    """Run the parts of a plan that are missing in the output."""
     output = output.resolve()  # workers have other working folders
     single = output.suffix.lower() in PARQUET and not output.is_dir()
     if single and output.exists() and not overwrite:
@@ -171,16 +172,16 @@ def run_parts(
     if single:
         rmtree(folder.path)
     n_rows = sum(part.stop - part.start for part in plan.parts)
-    return Written(output, files, n_rows, len(plan.parts), len(plan.parts) - n_done, noted)
+    return RunResult(output, files, n_rows, len(plan.parts), len(plan.parts) - n_done, noted)
 
 
 def _do_parts(
     work: Callable[[Part], Any], plan: Plan, folder: OutputFolder, executor: Executor, stage: str
 ) -> tuple[int, list[tuple[Part, str]]]:
-    """Do the parts of a plan that are not yet in a locked folder; return how many, and those with a note."""
+    """Run the parts that are missing in a locked folder; return their number, and the parts with a note."""
     missing = folder.missing(plan)
-    expect(len(missing))
-    announce(stage)
+    add_total(len(missing))
+    begin_stage(stage)
     failed: dict[int, str] = {}
     noted: list[tuple[Part, str]] = []
     for outcome in executor.run(WritePart(work, folder, plan.fingerprint), missing):
@@ -188,7 +189,7 @@ def _do_parts(
             failed[outcome.item.number] = outcome.error
         elif outcome.value:
             noted.append((outcome.item, outcome.value))
-        step()
+        advance()
     folder.end(plan, failed)
     if failed:
         places = {plan.parts[number].place: error for number, error in sorted(failed.items())}
@@ -209,7 +210,7 @@ def _join(files: list[Path], output: Path) -> None:
                 )
                 if table.schema != schema:
                     raise InvalidInputError(
-                        f"Included columns are not of one type in all input files: {schema.to_string()!r} and "
+                        f"Included columns have different types in the input files: {schema.to_string()!r} and "
                         f"{table.schema.to_string()!r}.\nHint: choose a folder as output; {file.parent} has all parts."
                     )
                 writer.write_table(table)

@@ -9,7 +9,7 @@ from neighboragg.features._encode import ImageFeatures
 from neighboragg.features._encode import encode_images as encode_images
 from neighboragg.features._encode import encode_texts as encode_texts
 from neighboragg.features._encode import list_problems as list_problems
-from neighboragg.features._images import open_picture as open_picture
+from neighboragg.features._images import open_image as open_image
 from neighboragg.features._leaks import to_matrix as to_matrix
 from neighboragg.features._roles import ColumnRole as ColumnRole
 from neighboragg.features._roles import check_usable as check_usable

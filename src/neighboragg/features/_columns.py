@@ -17,9 +17,8 @@ from neighboragg._core.types import Array, FloatArray
 from neighboragg._store.objects import Savable
 from neighboragg.exceptions import InvalidInputError
 
-# Longer values are texts even if many of them repeat, unless there are so few different ones that they are answers to
-# choose from.
-WORDS_OF_A_TEXT, FEWEST_TEXTS = 5, 20
+# Longer values are texts even if many of them repeat, unless they are few enough to be the options of a choice.
+WORDS_OF_A_TEXT, MIN_TEXTS = 5, 20
 # Two words with letters in them: "order 17" is an identifier.
 SEVERAL_WORDS = re.compile(r"[^\W\d_]\S*\s+(?:\S*\s)?\S*[^\W\d_]")
 
@@ -35,7 +34,7 @@ def is_texts(X: Any) -> bool:
 
 
 def column_kind(column: Array) -> str:
-    """Kind of a column that :func:`read_columns` gives: "number", "category", "text", or "empty" without any value."""
+    """Kind of a column from :func:`read_columns`: "number", "category", "text", or "empty" without any value."""
     if column.dtype.kind == "f":
         return "empty" if np.isnan(column).all() else "number"
     values = [value for value in column.tolist() if value]
@@ -46,15 +45,15 @@ def column_kind(column: Array) -> str:
     if 2 * several_words <= len(values):
         return "category"
     long = sum(len(value.split()) >= WORDS_OF_A_TEXT for value in values)
-    repeated_texts = distinct >= FEWEST_TEXTS and 2 * long > len(values)
+    repeated_texts = distinct >= MIN_TEXTS and 2 * long > len(values)
     return "text" if 2 * distinct > len(values) or repeated_texts else "category"
 
 
 def read_columns(X: Any, kinds: Sequence[str] | None = None) -> list[Array]:
     """Columns as float arrays (numbers) or object arrays of str (categories and texts).
 
-    What a column holds is decided in fit, from all of its values; later rows are only converted to those `kinds`, so
-    that the answer for a row does not depend on the other rows of its batch.
+    The kind of a column is decided in fit, from all of its values; later rows are only converted to those `kinds`.
+    The result for a row therefore does not depend on the rest of its batch.
     """
     columns = _raw_columns(X, texts=is_texts(X) if kinds is None else list(kinds) == ["text"])
     if kinds is None:
@@ -108,14 +107,14 @@ def as_numbers(column: Array, name: Any) -> FloatArray:
             numbers[row] = np.nan if is_missing(value) or value == "" else _as_float(value)
         except (TypeError, ValueError):
             raise InvalidInputError(
-                f"Column {name!r} of X held numbers in fit, but contains {value!r} in row {row} now.\n"
+                f"Column {name!r} of X contained only numbers in fit, but now contains {value!r} in row {row}.\n"
                 "Hint: convert the column, or fit again with rows like this one."
             ) from None
     return numbers
 
 
 def _as_float(value: Any) -> float:
-    """A number, or the seconds of a point in time; one without a time zone is taken as UTC."""
+    """A number, or the seconds of a point in time (UTC without a time zone)."""
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
     return float(value)
@@ -134,7 +133,7 @@ def _text_of(value: Any) -> str:
 
 
 N_COMPONENTS = 100
-# Whole words in lower case; and parts of words as written, which tell abbreviations and names.
+# Whole words in lower case; and parts of words as written, which capture abbreviations and names.
 TERMS: tuple[dict[str, Any], ...] = (
     {"ngram_range": (1, 2)},
     {"ngram_range": (2, 4), "analyzer": "char_wb", "lowercase": False},
@@ -148,7 +147,7 @@ class TextVectors(Savable, TransformerMixin, BaseEstimator):
         self.n_components = n_components
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the terms and how they go together."""
+        """Learn the terms and their co-occurrence."""
         texts = list(X)
         self.terms_ = [
             vectorizer for settings in TERMS if (vectorizer := _fitted(settings, texts)) is not None

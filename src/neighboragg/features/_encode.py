@@ -1,4 +1,4 @@
-"""Texts and images to vectors by an encoder, in batches and cached by content."""
+"""Turn texts and images into vectors by an encoder, in batches and cached by content."""
 
 import hashlib
 import os
@@ -18,16 +18,16 @@ from sklearn.utils import Tags
 
 from neighboragg._core.checks import check_integer
 from neighboragg._core.inputs import as_plain
-from neighboragg._core.progress import announce, expect, step
+from neighboragg._core.progress import add_total, advance, begin_stage
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._store.objects import Savable
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError, TrustWarning
 from neighboragg.features._images import (
     DESCRIPTOR,
     content_of,
-    decode_picture,
-    describe_pictures,
-    is_picture,
+    decode_image,
+    describe_images,
+    is_image,
     pillow_version,
 )
 from neighboragg.features._vector_cache import VectorCache
@@ -56,7 +56,7 @@ class Encoder:
             raise InvalidInputError(
                 f"The encoder {self.name} must return an array of numbers of shape ({n}, d) for {n} inputs. Got shape "
                 f"{vectors.shape} of type {vectors.dtype}.\n"
-                "Hint: it is called with a list, and returns one vector for each of its elements."
+                "Hint: it is called with a list and must return one vector per element."
             )
         vectors = vectors.astype(np.float32 if vectors.dtype in (np.float16, np.float32) else np.float64)
         finite = np.isfinite(vectors).all(axis=1)
@@ -70,7 +70,7 @@ class Encoder:
 
 
 def find_encoder(encoder: Any) -> Encoder:
-    """The encoder that a name or a callable stands for."""
+    """Resolve an encoder from a name or a callable."""
     if isinstance(encoder, Encoder):
         return encoder
     if isinstance(encoder, str):
@@ -78,7 +78,7 @@ def find_encoder(encoder: Any) -> Encoder:
         return Encoder(encoder, function, _identity(encoder, module, function))
     if not callable(encoder) or isinstance(encoder, type):
         raise InvalidParameterError(
-            "An encoder is a callable, or the name of one, written package:callable. "
+            "An encoder must be a callable or the name of one, written package:callable. "
             f"Got {encoder!r} instead."
         )
     home, path = getattr(encoder, "__module__", None) or "", getattr(encoder, "__qualname__", "")
@@ -101,8 +101,8 @@ def _imported(name: str) -> tuple[str, Any]:
     except ModuleNotFoundError as error:
         if error.name is not None and f"{module}.".startswith(f"{error.name}."):
             raise InvalidParameterError(
-                f"There is no module {error.name!r} for the encoder {name!r}.\n"
-                "Hint: it must be installed, or lie as a .py file in the folder where Python was started."
+                f"The module {error.name!r} of the encoder {name!r} was not found.\n"
+                "Hint: install it, or put it as a .py file into the folder where Python was started."
             ) from error
         raise _failed_import(name, module, error) from error
     except Exception as error:
@@ -112,12 +112,12 @@ def _imported(name: str) -> tuple[str, Any]:
     except AttributeError as error:
         own = [key for key, value in vars(found).items() if callable(value) and not key.startswith("_")]
         known = f"\nHint: it has {', '.join(own[:10])}{', …' if len(own) > 10 else ''}." if own else ""
-        raise InvalidParameterError(f"The module {module!r} has no {path!r}.{known}") from error
+        raise InvalidParameterError(f"The module {module!r} does not define {path!r}.{known}") from error
     if not callable(function) or isinstance(function, type):
         kind = "a class, not one of its objects" if isinstance(function, type) else "not callable"
         raise InvalidParameterError(
             f"The encoder {name!r} is {kind}.\n"
-            "Hint: name a function that takes a list and returns an array with a row for each element."
+            "Hint: name a function that takes a list and returns an array with one row per element."
         )
     return module, function
 
@@ -129,7 +129,7 @@ def _failed_import(name: str, module: str, error: Exception) -> InvalidParameter
 
 
 def _is_found(function: Any, module: str, path: str) -> bool:
-    """Whether a callable is what its module holds under its name, in a file."""
+    """Whether a callable can be imported from a file by its module and name."""
     try:
         found = sys.modules[module]
         return attrgetter(path)(found) is function and getattr(found, "__file__", None) is not None
@@ -139,7 +139,7 @@ def _is_found(function: Any, module: str, path: str) -> bool:
 
 def _identity(name: str, module: str, function: Any) -> str:
     parts = [name, f"package {_package_version(module)}"]
-    # What a name stands for may be defined elsewhere.
+    # A name may refer to an object defined in another module.
     for place in dict.fromkeys((module, str(getattr(function, "__module__", module)))):
         file = getattr(sys.modules.get(place), "__file__", None)
         if file is not None and Path(file).is_file():
@@ -189,15 +189,15 @@ def encode_images(
     if isinstance(images, str | os.PathLike):
         raise InvalidInputError("encode_images needs a list of images. Got a single path.\nHint: [path].")
     version = pillow_version()
-    used = Encoder("built in", describe_pictures, DESCRIPTOR) if encoder is None else find_encoder(encoder)
+    used = Encoder("built in", describe_images, DESCRIPTOR) if encoder is None else find_encoder(encoder)
     items = list(images)
-    names = [f"image {i}" if is_picture(item) else str(item) for i, item in enumerate(items)]
-    announce("Looking at the images")
+    names = [f"image {i}" if is_image(item) else str(item) for i, item in enumerate(items)]
+    begin_stage("Encoding the images")
     found = _encode(
         items,
         names,
         used,
-        _Reading(lambda image: content_of(image, root), decode_picture),
+        _Reading(lambda image: content_of(image, root), decode_image),
         _kept_as(cache, used, f"images, Pillow {version}"),
         check_integer(batch_size, "batch_size", "encode_images", minimum=1),
     )
@@ -219,9 +219,9 @@ def encode_texts(
     items = list(texts)
     for i, text in enumerate(items):
         if not isinstance(text, str):
-            raise InvalidInputError(f"Text {i} passed to encode_texts is no str. Got {text!r}.")
+            raise InvalidInputError(f"Text {i} passed to encode_texts is not a str. Got {text!r}.")
     used = find_encoder(encoder)
-    announce("Encoding the texts")
+    begin_stage("Encoding the texts")
     found = _encode(
         items,
         [f"text {i}" for i in range(len(items))],
@@ -234,28 +234,28 @@ def encode_texts(
 
 
 def list_problems(problems: Mapping[str, str]) -> str:
-    """Names of images and what is wrong with each, a line for each of the first ones."""
+    """Lines with the names and problems of the first images."""
     lines = [f"  {name}: {why}" for name, why in list(problems.items())[:N_NAMED]]
     rest = len(problems) - len(lines)
     return "\n".join([*lines, *([f"  and {rest:,} more"] if rest else [])])
 
 
 class _Reading(NamedTuple):
-    """How an item becomes a digest and a content, and a content what the encoder gets."""
+    """Functions from an item to its digest and content, and from a content to the input of the encoder."""
 
     read: Callable[[Any], tuple[bytes, Any]]
     decode: Callable[[Any], Any]
 
 
 class _Kept:
-    """Where vectors are kept, and under which name; a folder that cannot be used is warned of, and left alone."""
+    """Cache of vectors under a name; an unusable folder causes a warning and disables the cache."""
 
     def __init__(self, cache: VectorCache, identity: str) -> None:
         self.cache: VectorCache | None = cache
         self.identity = identity
 
     def get(self, wanted: Sequence[bytes]) -> dict[bytes, FloatArray]:
-        """The vectors that are there."""
+        """The cached vectors."""
         found: dict[bytes, FloatArray] | None = self._try(lambda cache: cache.get(self.identity, wanted))
         return found or {}
 
@@ -274,7 +274,7 @@ class _Kept:
             return action(self.cache)
         except InvalidInputError as error:
             self.cache = None
-            warnings.warn(f"Vectors are not kept for the next run. {error}", TrustWarning, stacklevel=2)
+            warnings.warn(f"Vectors are not cached for the next run. {error}", TrustWarning, stacklevel=2)
             return None
 
 
@@ -299,15 +299,17 @@ def _encode(
     batch_size: int,
 ) -> Encoded:
     if not items:
-        raise InvalidInputError(f"There is nothing to encode for {encoder.name}: no texts, no images.")
-    expect(len(items))
+        raise InvalidInputError(
+            f"The input of the encoder {encoder.name} is empty: pass at least one text or image."
+        )
+    add_total(len(items))
     run = partial(_run, items, names, encoder, reading, kept, batch_size)
     try:
         return run()
     except _OtherLengthError as error:
         if kept is None:
             raise InvalidInputError(str(error)) from error
-        # What is kept came from something else under the same name.
+        # The cached vectors came from another encoder with the same name.
         kept.forget()
     try:
         return run()
@@ -358,20 +360,20 @@ def _run(
                         f"The encoder {encoder.name} returned a vector of {len(known[digests[i]])} numbers for "
                         f"{names[i]}, but of {length} before.\nHint: every vector must have the same length."
                     )
-        step(len(batch))
+        advance(len(batch))
     rows = [i for i in range(len(items)) if i not in problems]
     vectors = np.stack([known[digests[i]] for i in rows]) if rows else np.empty((0, 0))
     return Encoded(vectors, np.array(rows, dtype=np.intp), dict(sorted(problems.items())), n_opened)
 
 
 def _attempt(action: Callable[[Any], Any], value: Any, i: int, problems: dict[int, str]) -> Any:
-    """The result, or None and a note of what is wrong."""
+    """The result, or None with a note of the problem."""
     try:
         return action(value)
     except (NeighborAggError, MemoryError):
         raise
     except FileNotFoundError:
-        problems[i] = "there is no such file"
+        problems[i] = "file not found"
     except Exception as error:  # Pillow's decoders raise errors of many kinds
         kind = type(error).__name__
         text = getattr(error, "strerror", None) or str(error) or kind
@@ -380,29 +382,29 @@ def _attempt(action: Callable[[Any], Any], value: Any, i: int, problems: dict[in
 
 
 class ImageFeatures(Savable, TransformerMixin, BaseEstimator):
-    """Images to vectors for neighbor search, by an encoder of your own or a small fixed descriptor.
+    """Turn images into vectors for neighbor search, by your own encoder or a small fixed descriptor.
 
     Parameters
     ----------
     encoder : callable, default=None
-        Takes a list of PIL images in RGB and returns an array of shape (n, d). None takes
-        a built-in descriptor, which needs no download and is weak: it sees outlines and
-        colors, not what they show.
+        Takes a list of PIL images in RGB and returns an array of shape (n, d). None means
+        a built-in descriptor, which needs no download and is weak: it captures outlines and
+        colors, not objects.
     root : path-like, default=None
         Folder that relative paths belong to.
     cache : bool or path-like, default=False
-        Where to keep vectors between runs, by the bytes of the files and the identity of the encoder; True takes the
-        usual folder of :class:`~neighboragg.features._vector_cache.VectorCache`.
+        Where to cache vectors between runs, by the bytes of the files and the identity of the encoder; True means the
+        default folder of :class:`~neighboragg.features._vector_cache.VectorCache`.
     batch_size : int, default=64
-        Images that the encoder gets at once, at most.
+        Largest number of images per call of the encoder.
 
     See Also
     --------
-    neighboragg.features._encode.encode_images : The same as a function, which can go on without unreadable images.
+    neighboragg.features._encode.encode_images : The same as a function, which can skip unreadable images.
 
     Notes
     -----
-    Nothing is learned in :meth:`fit`. An image that cannot be read is an error that names it.
+    :meth:`fit` does not learn anything. An unreadable image raises an error with its name.
 
     Examples
     --------
@@ -427,7 +429,7 @@ class ImageFeatures(Savable, TransformerMixin, BaseEstimator):
         self.batch_size = batch_size
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Do nothing; there is nothing to learn.
+        """Do nothing; this transformer does not learn.
 
         Parameters
         ----------
@@ -464,11 +466,11 @@ class ImageFeatures(Savable, TransformerMixin, BaseEstimator):
         ).vectors
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that it needs no fit."""
+        """Declare to scikit-learn that fit is not required."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Always: there is nothing to learn."""
+        """Always True: this transformer does not learn."""
         return True

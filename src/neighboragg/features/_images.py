@@ -24,19 +24,19 @@ def pillow_version() -> str:
     return str(import_extra("PIL", extra="images", purpose="Opening images").__version__)
 
 
-def is_picture(value: Any) -> bool:
+def is_image(value: Any) -> bool:
     """Whether a value is an image in memory: a PIL image, or an array with rows, columns and optionally colors."""
     return hasattr(value, "tobytes") and (hasattr(value, "convert") or getattr(value, "ndim", 0) in (2, 3))
 
 
-def open_picture(source: Any, root: str | os.PathLike[str] | None = None) -> Any:
+def open_image(source: Any, root: str | os.PathLike[str] | None = None) -> Any:
     """Open and decode an image."""
-    return decode_picture(content_of(source, root)[1])
+    return decode_image(content_of(source, root)[1])
 
 
 def content_of(source: Any, root: str | os.PathLike[str] | None) -> tuple[bytes, Any]:
     """Digest of the content of an image, and the image as file content or as a PIL image."""
-    if is_picture(source):
+    if is_image(source):
         image = source if hasattr(source, "convert") else _from_array(source)
         head = f"{image.mode} {image.size} {sorted(image.getexif().items())!r} {image.info.get('transparency')!r}"
         palette = image.palette.tobytes() if image.mode == "P" and image.palette is not None else b""
@@ -49,7 +49,7 @@ def content_of(source: Any, root: str | os.PathLike[str] | None) -> tuple[bytes,
     return hashlib.sha256(raw).digest(), raw
 
 
-def decode_picture(content: Any) -> Any:
+def decode_image(content: Any) -> Any:
     """Decode file content or a PIL image to RGB."""
     image = pillow().open(io.BytesIO(content)) if isinstance(content, bytes) else content
     image = pillow("ImageOps").exif_transpose(image)
@@ -93,7 +93,7 @@ def _from_array(array: Any) -> Any:
 
 
 #: Name of the descriptor in the cache; raise the number if its vectors change.
-DESCRIPTOR = "neighboragg.features:describe_pictures 1"
+DESCRIPTOR = "neighboragg.features:describe_images 1"
 
 SIDE = 32
 CELLS, DIRECTIONS = 4, 9
@@ -103,7 +103,7 @@ LEVELS = 4
 FAINT = 0.1
 
 
-def describe_pictures(images: Sequence[Any]) -> FloatArray:
+def describe_images(images: Sequence[Any]) -> FloatArray:
     """Describe images by edge directions, colors and a coarse copy, without any learned parameters."""
     if not len(images):
         return np.empty((0, (CELLS - 1) ** 2 * 4 * DIRECTIONS + LEVELS**3 + 3 * COARSE_SIDE**2), np.float32)

@@ -1,4 +1,4 @@
-"""Columns that give the label away."""
+"""Columns that reveal the label."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from sklearn.tree import DecisionTreeClassifier
 from neighboragg._core.packages import import_extra
 from neighboragg._core.types import Array, BoolArray, FloatArray, IntArray
 
-MOST_CATEGORIES = 100
+MAX_CATEGORIES = 100
 
 
 def to_matrix(frame: Any) -> FloatArray:
-    """Numbers, then what marks their gaps, and one column for each category."""
+    """Numbers, indicators of their missing values, and one column per category."""
     blocks = [column_block(frame[name]) for name in frame.columns]
     return np.hstack(blocks) if blocks else np.empty((len(frame), 0))
 
 
 def column_block(column: Any) -> FloatArray:
-    """Columns of the matrix that one column becomes; none if it holds no value."""
+    """Columns of the matrix made from one column; none if all its values are missing."""
     pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
     if pandas.api.types.is_datetime64_any_dtype(column):
         column = column.astype("int64").where(column.notna())
@@ -28,8 +28,8 @@ def column_block(column: Any) -> FloatArray:
         return _numbers(column)
     text = column.astype(str).to_numpy(dtype=object).astype(str)
     categories, counts = np.unique(text, return_counts=True)
-    if len(categories) > MOST_CATEGORIES:
-        frequent = np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]
+    if len(categories) > MAX_CATEGORIES:
+        frequent = np.argsort(-counts, kind="stable")[:MAX_CATEGORIES]
         categories = np.sort(categories[frequent[counts[frequent] > 1]])
     return (text[:, None] == categories[None, :]).astype(np.float64)
 
@@ -46,10 +46,10 @@ def _numbers(column: Any) -> FloatArray:
 
 LARGEST_SAMPLE = 5_000
 N_FOLDS = 5
-# A column is looked at more closely if alone it removes this share of the errors of always guessing one class.
+# A column is a suspect if it alone avoids this share of the errors of always guessing one class.
 NEAR_CERTAIN = 0.95
-# It gives the label away if the others, all together, are wrong this many times as often, and this often.
-TIMES_WRONG, LEAST_WRONG = 4, 5
+# It reveals the label if all others together make this many times as many errors, and at least this many.
+TIMES_WRONG, MIN_WRONG = 4, 5
 
 
 def leaking_columns(frame: Any, labels: Array, *, random_state: int = 0) -> dict[str, str]:
@@ -75,31 +75,31 @@ def leaking_columns(frame: Any, labels: Array, *, random_state: int = 0) -> dict
     for name in candidates:
         alone = wrong[name]
         gained, lost = int((by_rest & ~alone).sum()), int((alone & ~by_rest).sum())
-        if gained >= LEAST_WRONG and gained >= TIMES_WRONG * lost and len(rest.columns):
+        if gained >= MIN_WRONG and gained >= TIMES_WRONG * lost and len(rest.columns):
             leaks[name] = _reason(sample[name], codes, alone, by_rest)
         elif not len(rest.columns) and _is_code(sample[name], codes):
-            leaks[name] = "is another code of the label"
+            leaks[name] = "encodes the label"
     return leaks
 
 
 def _reason(column: Any, codes: IntArray, alone: BoolArray, by_rest: BoolArray) -> str:
     if _is_code(column, codes):
-        return "is another code of the label"
+        return "encodes the label"
     return f"alone predicts {1 - alone.mean():.1%} of the labels, all other columns together {1 - by_rest.mean():.1%}"
 
 
 def _is_code(column: Any, codes: IntArray) -> bool:
-    """Whether each value goes with one label, and each label with one value."""
+    """Whether values and labels correspond one to one."""
     values = _value_codes(column)
     pairs = len(np.unique(np.column_stack([values, codes]), axis=0))
     return pairs == values.max() + 1 == codes.max() + 1
 
 
 def _folds(codes: IntArray, seed: int) -> list[tuple[IntArray, IntArray]]:
-    """Stratified folds; classes with few rows are spread as far as they go."""
+    """Stratified folds; rare classes are spread over as many folds as possible."""
     n_folds = min(N_FOLDS, len(codes))
     counts = np.bincount(codes)
-    # Rare classes are dealt as one, so that the split does not complain.
+    # Rare classes are pooled, because the split would warn about them.
     strata = np.where(counts[codes] >= n_folds, codes, -1)
     if (strata == -1).sum() < n_folds:
         strata[strata == -1] = codes[counts[codes].argmax()]

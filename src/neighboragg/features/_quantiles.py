@@ -1,4 +1,4 @@
-"""Numbers tamed: normal scores of training quantiles."""
+"""Numbers turned into normal scores of their training quantiles."""
 
 from functools import cached_property
 from math import isfinite
@@ -18,7 +18,7 @@ LARGEST_SAMPLE = 20_000  # rows from which quantiles are taken
 CLIP = 3.0
 # Up to so many are looked up together.
 FEW_ROWS = 64
-# The value itself, and as it is seen from the other end.
+# The value and its mirror image.
 SIGNS = np.array([[1.0], [-1.0]])
 
 
@@ -38,7 +38,7 @@ class Segments(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What is looked up for every batch of rows, made once."""
+    """Lookup tables for all batches of rows, made once."""
 
     binary: IntArray
     """Where columns of two values are."""
@@ -50,8 +50,8 @@ class Columns(NamedTuple):
     """What lies between them; None if a slope overflows."""
 
 
-class TamedScores(Savable, TransformerMixin, BaseEstimator):
-    """Normal scores of training quantiles, so that no outlier or skewed column rules the distances."""
+class QuantileScores(Savable, TransformerMixin, BaseEstimator):
+    """Normal scores of training quantiles, to keep outliers and skewed columns from dominating distances."""
 
     def __init__(self, *, standardize: bool = True) -> None:
         self.standardize = standardize
@@ -83,12 +83,12 @@ class TamedScores(Savable, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Array) -> FloatArray:
-        """Turn each value into its tamed score."""
+        """Return the normal score of each value."""
         check_fitted(self, "n_features_in_")
         return self.scores_of(np.asarray(X, dtype=np.float64))
 
     def scores_of(self, X: FloatArray) -> FloatArray:
-        """What :meth:`transform` gives, as an array and without the detour by which scikit-learn makes frames of it."""
+        """The array of :meth:`transform`, without the output wrapper of scikit-learn."""
         binary, numeric, steps, segments = self._columns
         if not len(binary):
             scores = _tamed(X, steps, segments) * self.weight_
@@ -125,7 +125,7 @@ def _segments(steps: FloatArray) -> Segments | None:
     table = np.moveaxis(lines, 1, -1).reshape(3, -1)
     place = np.arange(lowest.size).reshape(lowest.shape[1:])
     keys = np.repeat(place.ravel(), len(steps) + 1) + 1j * table[1]
-    # At least one key is passed, and what is no number passes all.
+    # Every value passes at least one key, and NaN passes all.
     return Segments(lowest[0], steps[-1], place, keys, np.concatenate([table[:, :1], table], axis=1))
 
 
@@ -136,7 +136,7 @@ def _tamed(X: FloatArray, steps: FloatArray, segments: Segments | None) -> Float
 
 
 def _middle_ranks(X: FloatArray, steps: FloatArray, segments: Segments | None) -> FloatArray:
-    """Where values stand among the ascending quantiles of their column, from 0 to 1; NaN for NaN."""
+    """Position of values among the quantiles of their column, from 0 to 1; NaN for NaN."""
     both = X[:, None] * SIGNS
     # Few rows all at once, as most of the time is in the calls; many column by column.
     if segments is not None and len(X) <= FEW_ROWS:

@@ -1,4 +1,4 @@
-"""What each column is used for, or why it is not."""
+"""The role of each column, or the reason why it is ignored."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from neighboragg.features._leaks import leaking_columns
 from neighboragg.features._values import Reading, read_dates, read_numbers
 
 USES = ("number", "category", "text", "date", "ignored", "suspicious")
-# With fewer rows than this, values that never repeat are no sign of an identifier.
-LEAST_ROWS = 20
+# With fewer rows than this, values that never repeat do not indicate an identifier.
+MIN_ROWS = 20
 # A few rows of an identifier may be copies.
 HARDLY_ANY_TWICE = 0.98
-MOST_CATEGORIES = 100
+MAX_CATEGORIES = 100
 ID_NAME = re.compile(
     r"(^|[\W_])(id|ids|uid|uuid|guid|key|index|idx|rowid|row|nr|no|number|num)$|[a-z](Id|ID|UUID)$", re.I
 )
@@ -27,7 +27,7 @@ HASH = re.compile(
     r"[0-9a-fA-F]{16,}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[A-Za-z0-9+/_=-]{20,}"
 )
 DATE = r"\s*\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?\s*"
-USE_HINT = "name columns to use all the same (--use), or judge by embeddings (--embeddings)."
+USE_HINT = "name columns to use anyway (--use), or pass embeddings (--embeddings)."
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ColumnRole:
 
     @property
     def used(self) -> bool:
-        """Whether labels are judged by it."""
+        """Whether the column is evidence about labels."""
         return self.use not in ("ignored", "suspicious")
 
 
@@ -70,13 +70,13 @@ def column_roles(
     for option, given in chosen.items():
         if isinstance(given, str):
             raise InvalidParameterError(
-                f"{option} must be a list of names of columns. Got the text {given!r} instead.\n"
+                f"{option} must be a list of column names. Got the text {given!r} instead.\n"
                 f"Hint: a list of one is [{given!r}]."
             )
         for name in given:
             if name not in names:
                 raise InvalidParameterError(
-                    f"{option} names {name!r}, which is not a column other than the label.\n"
+                    f"{option} names {name!r}, which is not a column, or is the label column.\n"
                     f"Hint: the columns are {', '.join(map(repr, names))}."
                 )
     written = {"dayfirst": dayfirst, "decimal": decimal, "thousands": thousands}
@@ -121,7 +121,7 @@ def prepared_frame(frame: Any, roles: Sequence[ColumnRole]) -> Any:
 
 
 def describe_roles(roles: Sequence[ColumnRole]) -> str:
-    """Lines that say which columns are used and which are not, and why."""
+    """Lines that list the used and the ignored columns, with reasons."""
     lines = []
     for use, plural in (
         ("number", "numbers"),
@@ -142,16 +142,16 @@ def describe_roles(roles: Sequence[ColumnRole]) -> str:
     for role in roles:
         if role.use == "suspicious":
             lines.append(
-                f"  SUSPICIOUS  {role.name} {role.reason}; left out, as it would vouch for wrong labels too"
+                f"  SUSPICIOUS  {role.name} {role.reason}; left out because it would confirm wrong labels"
             )
-            lines.append(f"              (to use it all the same: --use {role.name})")
+            lines.append(f"              (to use it anyway: --use {role.name})")
     return "\n".join(lines)
 
 
 def check_usable(roles: Sequence[ColumnRole], *, hint: str = USE_HINT) -> None:
-    """Raise if no column is used, and say why not."""
+    """Raise if no column is used, with the reason for each."""
     if not any(role.used for role in roles):
-        why = "\n".join(f"  {role.name}: {role.reason}" for role in roles) or "  there is no other column"
+        why = "\n".join(f"  {role.name}: {role.reason}" for role in roles) or "  the label is the only column"
         raise InvalidInputError(f"There is no usable column other than the label:\n{why}\nHint: {hint}")
 
 
@@ -160,7 +160,7 @@ def _listed(names: Sequence[str], most: int = 12) -> str:
 
 
 def _plain_use(column: Any) -> str | None:
-    """What a column can be used as if it is wanted, whatever it looks like."""
+    """The role of a column that the user wants to use, whatever it looks like."""
     known = column.dropna()
     if not len(known) or not _is_hashable(known):
         return None
@@ -204,7 +204,7 @@ def _role(column: Any, name: str, written: Mapping[str, Any]) -> ColumnRole:
 def _number_role(known: Any, name: str) -> ColumnRole:
     """Whether numbers are used, or are an identifier."""
     n, distinct = len(known), known.nunique()
-    many = distinct >= max(LEAST_ROWS, HARDLY_ANY_TWICE * n)
+    many = distinct >= max(MIN_ROWS, HARDLY_ANY_TWICE * n)
     values = known.drop_duplicates().to_numpy(dtype=np.float64) if many else None
     reason = "" if values is None else _numeric_identifier(values, name)
     return ColumnRole(name, "ignored", reason) if reason else ColumnRole(name, "number")
@@ -228,20 +228,20 @@ def _reading_of(known: Any, written: Mapping[str, Any]) -> Reading | None:
 
 def _text_role(known: Any, name: str, distinct: int) -> ColumnRole:
     n = len(known)
-    if 2 * distinct > n and n >= LEAST_ROWS:
+    if 2 * distinct > n and n >= MIN_ROWS:
         if column_kind(known.to_numpy(dtype=object)) == "text":
             return ColumnRole(name, "text")
         if distinct == n:
             return ColumnRole(name, "ignored", "every value occurs once")
         if known.str.fullmatch(HASH).mean() > 0.9:
             return ColumnRole(name, "ignored", "hashes")
-        if distinct > MOST_CATEGORIES or distinct >= HARDLY_ANY_TWICE * n:
+        if distinct > MAX_CATEGORIES or distinct >= HARDLY_ANY_TWICE * n:
             return ColumnRole(name, "ignored", "values hardly ever repeat")
     return ColumnRole(name, "category")
 
 
 def _numeric_identifier(values: Array, name: str) -> str:
-    """Why numbers that hardly ever repeat are an identifier; empty if they are not."""
+    """The reason why numbers that hardly ever repeat are an identifier; empty if they are not."""
     steps = np.diff(values)
     if (steps == steps[0]).all():
         return "counted up"

@@ -1,4 +1,4 @@
-"""Tables to vectors whose distances mean something."""
+"""Turn tables into vectors with meaningful distances."""
 
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -19,15 +19,15 @@ from neighboragg.features._columns import (
     read_columns,
     unit_rows,
 )
-from neighboragg.features._quantiles import TamedScores
+from neighboragg.features._quantiles import QuantileScores
 
-MOST_CATEGORIES = 100
+MAX_CATEGORIES = 100
 # A mismatch changes two of the columns of a one-hot block: together they weigh like one standard deviation.
 MISMATCH = 1.0 / np.sqrt(2.0)
-# Wider sparse matrices are reduced rather than filled with zeros.
+# Wider sparse matrices are reduced instead of made dense.
 WIDEST_DENSE, SVD_COMPONENTS = 256, 100
-# Texts use few of all words; a sparse matrix with larger shares of values that are not 0 holds something else.
-MOST_FILLED = 0.1
+# A text uses few of all words; a sparse matrix with a larger share of nonzero values is not made from texts.
+MAX_FILLED = 0.1
 # Unrelated texts are √2 times this apart, as two values of a column with this standard deviation are on average.
 TEXT_WEIGHT = 1.0
 
@@ -40,37 +40,36 @@ class RowVectors(NamedTuple):
 
 
 class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
-    """Arrays, data frames (pandas, polars), sparse matrices and texts to vectors for neighbor search.
+    """Turn arrays, data frames (pandas, polars), sparse matrices and texts into vectors for neighbor search.
 
     Parameters
     ----------
     standardize : bool, default=True
-        Give every numeric column standard deviation 1; otherwise keep the scale it came with.
+        Scale every numeric column to standard deviation 1; otherwise keep its scale.
     max_categories : int, default=100
-        Most categories of a column that count. If there are more, the most frequent do, unless they occur only
-        once: an identifier says nothing.
+        Largest number of categories to use per column. If there are more, the most frequent are used, except those
+        that occur only once: an identifier is not informative.
 
     Attributes
     ----------
     kinds_ : list of str
-        "number", "category" or "text" for each column, from all of its values in fit; "empty" for one without any,
-        which is ignored. Texts hardly ever repeat, and most have several words.
+        "number", "category" or "text" for each column, from all of its values in fit; "empty" for an ignored column
+        without values. Texts hardly ever repeat, and most have several words.
     categories_ : dict of int to list of str
-        Categories of each categorical column that count.
+        Categories used of each categorical column.
     texts_ : dict of int to TextVectors
         For each column of texts.
 
     Notes
     -----
-    Numbers become :class:`TamedScores`; where values are missing in training, a column that says so is added.
-    Categories become one column each, scaled so that a mismatch weighs like one standard deviation; those beyond
-    `max_categories` or not seen in fit are all zero. Texts become :class:`TextVectors`, of a length that makes two
-    unrelated texts differ like two values of a number do on average. A list, 1-D array or Series of strings is one
+    Numbers become :class:`QuantileScores`, with an extra indicator column if values are missing in training.
+    Categories become one column each, scaled to make a mismatch weigh like one standard deviation; categories beyond
+    `max_categories` or not seen in fit are all zero. Texts become :class:`TextVectors`, scaled to make two unrelated
+    texts differ as much as two values of a number do on average. A list, 1-D array or Series of strings is one
     column of texts. A sparse matrix with more than 256 columns is reduced by truncated SVD to 100 components.
-    Where it holds counts or weights of words (no value is below 0, and at most a tenth is not 0, or all rows have unit
-    length), vectors get unit length, as those of texts do: the length of a text says nothing about its subject, and a
-    text without any known word, whose vector is zero, must not be near all others. Any other sparse matrix keeps its
-    scale.
+    If it contains counts or weights of words (no value is below 0, and at most a tenth is not 0, or all rows have unit
+    length), vectors get unit length, as for texts: the length of a text does not reveal its subject, and a text
+    without any known word, whose vector is zero, must not be near all others. Any other sparse matrix keeps its scale.
 
     Examples
     --------
@@ -81,7 +80,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
     (3, 3)
     """
 
-    def __init__(self, *, standardize: bool = True, max_categories: int = MOST_CATEGORIES) -> None:
+    def __init__(self, *, standardize: bool = True, max_categories: int = MAX_CATEGORIES) -> None:
         self.standardize = standardize
         self.max_categories = max_categories
 
@@ -138,7 +137,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
                 n_components = min(SVD_COMPONENTS, X.shape[1] - 1, max(1, X.shape[0] - 1))
                 self.svd_ = TruncatedSVD(n_components, random_state=0)
                 vectors = self.svd_.fit_transform(X)
-                # Once more, so that these rows have the same bits when they are passed again.
+                # Transformed again, to get the same bits as for new rows.
                 return RowVectors(self._directions(X) if self.unit_length_ else vectors, None)
             if self.unit_length_:
                 return RowVectors(self._directions(X), None)
@@ -152,7 +151,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         self.texts_ = {j: TextVectors().fit(columns[j]) for j in of_kind["text"]}
         numbers = self._numbers(columns)
         self.missing_ = np.isnan(numbers).any(axis=0)
-        self.tamed_ = TamedScores(standardize=self.standardize).fit(numbers)
+        self.quantile_scores_ = QuantileScores(standardize=self.standardize).fit(numbers)
         return self._represent(columns, numbers)
 
     def transform(self, X: Any) -> FloatArray:
@@ -221,7 +220,7 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
         return np.column_stack(numeric) if numeric else np.empty((n, 0))
 
     def _represent(self, columns: list[Array], numbers: FloatArray) -> RowVectors:
-        parts = [self.tamed_.scores_of(numbers)]
+        parts = [self.quantile_scores_.scores_of(numbers)]
         if len(self._gaps):
             parts.append(np.isnan(numbers[:, self._gaps]).astype(np.float64))
         for j, categories in self.categories_.items():
@@ -233,20 +232,20 @@ class TabularFeatures(Savable, TransformerMixin, BaseEstimator):
 
 
 def holds_terms(X: Any) -> bool:
-    """Whether a sparse matrix looks like words of texts: few of them in a row, or rows of unit length; none below 0."""
+    """Whether a sparse matrix looks like word counts: few values per row, or unit length; none below 0."""
     if not X.nnz or X.dtype.kind not in "biuf" or X.min() < 0:
         return False
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return bool(X.nnz <= MOST_FILLED * np.prod(X.shape) or np.isclose(squares[squares > 0], 1.0).all())
+    return bool(X.nnz <= MAX_FILLED * np.prod(X.shape) or np.isclose(squares[squares > 0], 1.0).all())
 
 
 def _is_numeric(X: Any) -> bool:
-    """Whether this is an array of numbers, with nothing to find out about its columns."""
+    """Whether this is an array of numbers, whose columns need no analysis."""
     return type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "biuf"
 
 
 def _most_frequent(values: Array, most: int) -> list[str]:
-    """All categories, or if they are too many those that occur most often, more than once; sorted."""
+    """All categories, sorted; if they are too many, only the most frequent that occur more than once."""
     categories, counts = np.unique(values, return_counts=True)
     if len(categories) > most:
         frequent = np.argsort(-counts, kind="stable")[:most]

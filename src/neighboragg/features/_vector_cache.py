@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FILE = "neighboragg-vectors.sqlite"
 TYPES: dict[str, np.dtype[Any]] = {"f4": np.dtype("<f4"), "f8": np.dtype("<f8")}
 # Every version of SQLite accepts at least this many parameters.
-MOST_KEYS = 500
+MAX_KEYS = 500
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS vectors (
     encoder TEXT NOT NULL, content BLOB NOT NULL, type TEXT NOT NULL, vector BLOB NOT NULL, digest BLOB NOT NULL,
@@ -43,8 +43,8 @@ class VectorCache:
 
         def read(connection: "sqlite3.Connection") -> list[tuple[bytes, str, bytes, bytes]]:
             rows = []
-            for start in range(0, len(contents), MOST_KEYS):
-                keys = contents[start : start + MOST_KEYS]
+            for start in range(0, len(contents), MAX_KEYS):
+                keys = contents[start : start + MAX_KEYS]
                 marks = ",".join("?" * len(keys))
                 rows += connection.execute(
                     f"SELECT content, type, vector, digest FROM vectors WHERE encoder = ? AND content IN ({marks})",

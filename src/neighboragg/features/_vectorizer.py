@@ -15,9 +15,9 @@ from neighboragg._store.objects import Stored
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features._tabular import RowVectors, TabularFeatures
 
-MOST_DIMENSIONS = 100
-# More rows than this do not move the main directions.
-MOST_ROWS = 10_000
+MAX_DIMENSIONS = 100
+# More rows than this do not change the main directions.
+MAX_ROWS = 10_000
 
 
 class EmbeddedFeatures(Stored):
@@ -26,36 +26,36 @@ class EmbeddedFeatures(Stored):
     def fit(self, views: Mapping[str, FloatArray]) -> Self:
         """Learn the main directions of all views but the first."""
         self.widths = {name: vectors.shape[1] for name, vectors in views.items()}
-        wide = [name for name in list(views)[1:] if self.widths[name] > MOST_DIMENSIONS]
+        wide = [name for name in list(views)[1:] if self.widths[name] > MAX_DIMENSIONS]
         self.directions = {name: _main_directions(views[name]) for name in wide}
-        self.views = self.widths | dict.fromkeys(wide, MOST_DIMENSIONS)
+        self.views = self.widths | dict.fromkeys(wide, MAX_DIMENSIONS)
         return self
 
     def transform(self, stacked: FloatArray) -> FloatArray:
-        """Vectors of rows, from all that the network gives side by side."""
+        """Vectors of rows, from all outputs of the network side by side."""
         given = check_rows(
             stacked, "the embeddings of the network", "features", n_features=sum(self.widths.values())
         )
         views = split_views(given, self.widths)
         for name, (mean, directions) in self.directions.items():
-            # Row by row, so that a row has the same bits in any batch.
+            # Row by row, to give a row the same bits in any batch.
             views[name] = np.einsum("nd,dr->nr", views[name] - mean, directions)
         return given if len(views) == 1 else np.hstack(list(views.values()))
 
 
 def _main_directions(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    chosen = np.unique(np.linspace(0, len(vectors) - 1, MOST_ROWS).astype(int))
+    chosen = np.unique(np.linspace(0, len(vectors) - 1, MAX_ROWS).astype(int))
     rows = np.asarray(vectors[chosen], dtype=np.float64)
     mean = rows.mean(axis=0)
     rows -= mean
     _, directions = np.linalg.eigh(rows.T @ rows)
-    kept = directions[:, ::-1][:, :MOST_DIMENSIONS]
+    kept = directions[:, ::-1][:, :MAX_DIMENSIONS]
     dtype = vectors.dtype
     return mean.astype(dtype), np.ascontiguousarray(kept, dtype=dtype)
 
 
 class Vectorizer(Stored):
-    """How rows become vectors: what the `features` parameter of an estimator stands for."""
+    """Turns rows into vectors, according to the `features` parameter of an estimator."""
 
     def __init__(self, features: Any) -> None:
         self.kind, self.transformer, self.function = _resolve_features(features)
@@ -104,17 +104,17 @@ class Vectorizer(Stored):
         return self.vectors_of(X, preprocessing.transform(X) if used else X)
 
     def vectors_of(self, X: Any, preprocessed: Any) -> FloatArray:
-        """Vectors of new rows, given as they came and as the classifier's preprocessing has left them."""
+        """Vectors of new rows, given before and after the preprocessing of the classifier."""
         if self.kind == "views":
             return np.hstack([part.vectors_of(X, preprocessed) for part in self.parts.values()])
         return self.represent(preprocessed if self.kind == "auto" else X).vectors
 
     def split(self, vectors: FloatArray) -> Any:
-        """The views by name, or the vectors as they are where there is one."""
+        """The views by name, or the vectors themselves if there is one view."""
         return vectors if self.views is None else split_views(vectors, self.views)
 
     def represent(self, X: Any) -> RowVectors:
-        """Vectors and terms of new rows, which any preprocessing has been applied to."""
+        """Vectors and terms of preprocessed new rows."""
         if self.kind == "views":
             return _side_by_side(
                 [self.parts[name].represent(rows) for name, rows in self._rows_of_views(X).items()]
@@ -131,7 +131,7 @@ class Vectorizer(Stored):
         return RowVectors(check_rows(self.transformer.transform(X), "transformed X", "features"), None)
 
     def check_columns(self, X: Any, owner: str) -> None:
-        """Raise if new rows have other columns than the rows fitted on."""
+        """Raise if the columns of new rows differ from the columns in fit."""
         if isinstance(X, Mapping):
             for name, rows in self._rows_of_views(X).items():
                 self.parts[name].check_columns(rows, owner)
@@ -143,19 +143,19 @@ class Vectorizer(Stored):
             )
 
     def _rows_of_views(self, X: Any) -> dict[str, Any]:
-        """What each view is made from: all rows, or those of its own name, in the order of fit."""
+        """The input of each view: all rows, or the rows under its name, in the order of fit."""
         if not isinstance(X, Mapping):
             return dict.fromkeys(self.parts, X)
         if set(X) != set(self.parts):
             raise InvalidInputError(
                 f"X has the views {', '.join(map(repr, X))}, but {', '.join(map(repr, self.parts))} are expected.\n"
-                "Hint: views are called by the same names in fit, for new rows, and in features if that is a mapping."
+                "Hint: use the same names of views in fit, for new rows, and in a mapping of features."
             )
         return {name: X[name] for name in self.parts}
 
 
 def _resolve_features(features: Any) -> tuple[str, Any, Callable[[Any], Any] | None]:
-    """Kind, transformer and function that a `features` parameter stands for."""
+    """Kind, transformer and function of a `features` parameter."""
     if isinstance(features, str) and features in ("auto", "passthrough"):
         return features, None, None
     if isinstance(features, Mapping) and features:

@@ -1,4 +1,4 @@
-"""audit: labeled rows in, suspicious labels with their reasons out."""
+"""audit: find suspicious labels, with reasons, in labeled rows."""
 
 import warnings
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from neighboragg._core.checks import check_integer
 from neighboragg._core.inputs import draw_sample, take_rows
-from neighboragg._core.progress import Listener, announce, telling
+from neighboragg._core.progress import Listener, begin_stage, report_to
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._data.folder import FolderSource
 from neighboragg._data.labels import check_class_labels, label_notes
@@ -20,7 +20,7 @@ from neighboragg._data.source import HeldSource, Source
 from neighboragg._run.executor import executor_for
 from neighboragg._run.gather import gather
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
-from neighboragg.labels._by import Basis, By, Columns, Images, Judged, Labeled
+from neighboragg.labels._by import Basis, By, Columns, Images, Labeled, UsableRows
 from neighboragg.labels._detector import MislabelDetector, find_mislabeled
 from neighboragg.labels._findings import KINDS, ConflictingCopies, Finding, Look
 from neighboragg.labels._outputs import Audit, Origin
@@ -28,12 +28,12 @@ from neighboragg.labels._result import MislabelResult, label_p_values
 from neighboragg.labels._review_set import build_review_set, rows_to_review
 from neighboragg.labels._rules import FlagRule, Flags, Sampled, as_rule
 
-# Rows that the detector is fitted on, unless `sample` says otherwise.
-MOST_FITTED = 50_000
-# Rows that a model is asked about at once, and in one part of a source.
+# Rows to fit the detector on, unless `sample` is given.
+MAX_FITTED = 50_000
+# Rows per call of a model, and per part of a source.
 BATCH_ROWS, PART_ROWS = 4096, 65_536
-# Flagged rows to list and review, the most suspicious; a person reads no more.
-MOST_LISTED = 100_000
+# Flagged rows to list and review, the most suspicious first; nobody reads more.
+MAX_LISTED = 100_000
 YES, NO = {"1", "1.0", "true", "yes", "x"}, {"", "0", "0.0", "false", "no"}
 
 
@@ -55,41 +55,41 @@ def audit(
 ) -> Audit:
     """Find suspicious labels: ranked, with the suggested label and the reasons.
 
-    Copies of a row with different labels, copies across a split, rows unlike all others and unreadable images are
-    found as well.
+    Also finds copies of a row with different labels, copies across a split, rows unlike all others and unreadable
+    images.
 
     Parameters
     ----------
     source : path-like, str, list of these, Table, data frame or data set
         A CSV, JSON lines, Excel, Feather or Parquet file; Parquet files of any size as a folder, a pattern such as
-        ``"labeled/*.parquet"``, a list or an address such as ``s3://…``; a folder with a folder of images for
-        each class; a :class:`Table` for a file with reading options; a pandas or polars data frame, an Arrow table or
+        ``"labeled/*.parquet"``, a list or an address such as ``s3://…``; a folder with one subfolder of images
+        per class; a :class:`Table` for a file with reading options; a pandas or polars data frame, an Arrow table or
         a Hugging Face data set.
     label : str, default=None
-        Name of the label column; a folder of images has none. Labels are compared as text. Rows whose label is missing
-        or blank are not judged.
+        Name of the label column. Must be None for a folder of images. Labels are compared as text. Rows with a missing
+        or blank label are not scored.
     by : Columns, Text, Images or Embeddings, default=None
-        What to judge labels by, from :mod:`neighboragg.labels`. None takes ``Columns()``, or ``Images()`` for
-        a folder of images.
+        The evidence to score labels by, from :mod:`neighboragg.labels`. None means ``Columns()``, or ``Images()``
+        for a folder of images.
     proba : path-like, array-like or DataFrame of shape (n_rows, n_classes), default=None
         *Out-of-fold* probabilities of a classifier. Columns are in the order of the sorted labels, by value if all
-        labels are numbers (2 before 10), else as text; or as they are named in a data frame, a table file with
-        a header, or an .npz file with the arrays ``proba`` and ``classes``. Named classes may be absent from the table.
+        labels are numbers (2 before 10), else as text; or named by a data frame, a table file with a header, or an .npz
+        file with the arrays ``proba`` and ``classes``. Named classes may be absent from the table.
     flag : FlagRule, "estimated", int or float, default="estimated"
         What to flag, as in :func:`find_mislabeled`.
     verified : str or array-like, default=None
-        Rows whose labels are verified to be right, never flagged: a column that marks them with 1, true, yes or x;
-        a mask; or row numbers. :class:`~neighboragg.labels.FDR` needs them.
+        Rows whose labels were verified to be right: a column that marks them with 1, true, yes or x; a mask; or row
+        numbers. They are never flagged. Required by :class:`~neighboragg.labels.FDR`.
     split : str, default=None
-        Column that names the part (train, test) of a row: copies in different parts are findings. Labels are not
-        judged by it.
+        Column with the part (train, test) of each row. Copies in different parts are findings. The column is not
+        evidence about labels.
     sample : int, default=None
-        Rows that the detector is fitted on, drawn at random; 50,000 if None. All other rows are scored by it, part by
-        part.
+        Number of rows to fit the detector on, drawn at random; None means 50,000. The detector then scores all other
+        rows, part by part.
     client : dask.distributed.Client, default=None
-        Cluster that scores the rows outside the sample. None scores them in this process.
+        Cluster to score the rows outside the sample on. None scores them in this process.
     n_random : int, default=50
-        Rows that are not flagged to review as well, from which the errors left are estimated.
+        Unflagged rows to add to the review; the estimate of the errors left is based on them.
     n_jobs : int, default=None
         Threads.
     random_state : int, default=0
@@ -102,13 +102,13 @@ def audit(
 
     Notes
     -----
-    Rows of the sample are judged without themselves: by models of other folds and by their neighbors. All other rows
-    are judged by what was fitted on the sample. Rules flag by the scores of all rows together; only the threshold
-    of "estimated" is that of the sample. Copies and rows unlike all others are looked for in the sample.
+    Rows of the sample are scored out of sample: by models of other folds and by their neighbors. All other rows are
+    scored by the models fitted on the sample. Rules flag by the scores of all rows together, except that "estimated"
+    uses the threshold of the sample. Copies and rows unlike all others are searched only in the sample.
 
-    The labels, scores and trust of all rows are in memory, and the columns of the sample. All else is read part by
-    part. If the audit of files is interrupted, the same call resumes it: finished parts are kept in the
-    folder ``~/.cache/neighboragg`` (or ``NEIGHBORAGG_HOME``) until it ends.
+    The labels, scores and trust of all rows stay in memory, as do the columns of the sample. Everything else is read
+    part by part. Repeat the call to resume an interrupted audit of files: finished parts stay in the folder
+    ``~/.cache/neighboragg`` (or ``NEIGHBORAGG_HOME``) until the audit ends.
 
     Examples
     --------
@@ -122,9 +122,9 @@ def audit(
     [[7, 'virginica', 'setosa']]
     """
     rule = as_rule(flag, "audit")
-    most = MOST_FITTED if sample is None else check_integer(sample, "sample", "audit", minimum=2)
-    with telling(progress):
-        announce("Reading the table")
+    most = MAX_FITTED if sample is None else check_integer(sample, "sample", "audit", minimum=2)
+    with report_to(progress):
+        begin_stage("Reading the table")
         data = open_source(source)
         column = _label_column(data, label)
         labels = data.texts(column)
@@ -137,69 +137,69 @@ def audit(
         table = Labeled(data, data.named(column), labels, looked_at, marks, random_state)
         parts = None if split is None else data.texts(table.column(split, "the split"))
         is_verified = _verified_rows(verified, table)
-        said = None if proba is None else read_proba(proba, labels)
-        announce("Looking at the columns")
+        all_proba = None if proba is None else read_proba(proba, labels)
+        begin_stage("Looking at the columns")
         basis = (by or (Images() if isinstance(data, FolderSource) else Columns())).bind(table)
-        judged = basis.read(fitted_rows)
-        if len(judged.rows) < 2 or len(np.unique(labels[judged.rows])) < 2:
-            raise _nothing_left(judged, data)
+        usable = basis.read(fitted_rows)
+        if len(usable.rows) < 2 or len(np.unique(labels[usable.rows])) < 2:
+            raise _nothing_left(usable, data)
         is_whole = len(fitted_rows) == len(labeled)
         settings: dict[str, Any] = {
             "features": basis.features,
             "random_state": random_state,
             "n_jobs": n_jobs,
         }
-        given: dict[str, Any] = {"proba": _proba_of(said, labels, judged.rows)}
+        given: dict[str, Any] = {"proba": _proba_of(all_proba, labels, usable.rows)}
         if is_verified is not None:
-            given["verified"] = is_verified[judged.rows]
+            given["verified"] = is_verified[usable.rows]
         detector = None
         if is_whole:
-            result = find_mislabeled(judged.X, labels[judged.rows], flag=rule, **settings, **given)
-            rows, problems, fitted = judged.rows, dict(judged.problems), result
+            result = find_mislabeled(usable.X, labels[usable.rows], flag=rule, **settings, **given)
+            rows, problems, fitted = usable.rows, dict(usable.problems), result
         else:
             unverified = np.zeros(len(labels), dtype=bool) if is_verified is None else is_verified
             rule.check(unverified[labeled])
             detector = MislabelDetector(flag=Sampled(rule), **settings)
             if not given.get("verified", np.zeros(1)).any():
                 given.pop("verified", None)
-            fitted = detector.fit(judged.X, labels[judged.rows], **given).result_
+            fitted = detector.fit(usable.X, labels[usable.rows], **given).result_
             others = np.setdiff1d(labeled, fitted_rows)
-            work = ScoreRows(detector, basis, labels, others, said)
+            work = ScoreRows(detector, basis, labels, others, all_proba)
             spans = [span for span in data.parts(PART_ROWS) if len(work.within(span))]
-            # What an encoder returns cannot be known from its name; its vectors are kept elsewhere.
+            # The name of an encoder does not identify its output; its vectors are cached elsewhere.
             named = data.files and getattr(by, "encoder", None) is None
             matrix = getattr(basis, "matrix", None)
             identity = (
-                (data.digest, column, by, matrix, most, random_state, said, unverified, basis.roles)
+                (data.digest, column, by, matrix, most, random_state, all_proba, unverified, basis.roles)
                 if named
                 else ()
             )
-            announce("Scoring the rows outside the sample")
+            begin_stage("Scoring the rows outside the sample")
             scored = gather(work, spans, executor_for(client, None), identity)
-            result, rows = _whole_result(rule, fitted, judged.rows, scored, labels, unverified)
-            problems = dict(judged.problems) | {
+            result, rows = _whole_result(rule, fitted, usable.rows, scored, labels, unverified)
+            problems = dict(usable.problems) | {
                 int(row): str(why)
                 for one in scored
                 for row, why in zip(one["unfit"], one["why"], strict=True)
             }
-        announce("Looking for copies")
-        frame = data.take(judged.rows, [name for name in table.columns if name != basis.hidden])
-        matrix = judged.X if basis.features == "passthrough" else None
-        place = np.searchsorted(rows, judged.rows)
+        begin_stage("Searching for copies")
+        frame = data.take(usable.rows, [name for name in table.columns if name != basis.hidden])
+        matrix = usable.X if basis.features == "passthrough" else None
+        place = np.searchsorted(rows, usable.rows)
         look = Look(
             fitted,
-            judged.rows,
+            usable.rows,
             basis.roles,
             frame,
             matrix,
-            None if parts is None else parts[judged.rows],
+            None if parts is None else parts[usable.rows],
             problems,
         )
         findings = [found for kind in KINDS for found in kind.find(look)]
-        announce("Preparing the review")
-        listed = rows_to_review(result, n_random, random_state, MOST_LISTED)
+        begin_stage("Preparing the review")
+        listed = rows_to_review(result, n_random, random_state, MAX_LISTED)
         if detector is not None:
-            result = _with_evidence(result, rows, listed, place, fitted, detector, basis, labels, said)
+            result = _with_evidence(result, rows, listed, place, fitted, detector, basis, labels, all_proba)
         result = _with_copies(result, findings, data, labels, rows)
         shown = _shown_rows(result, rows, listed)
         frame = data.take(shown, [name for name in table.columns if name != basis.hidden]).set_axis(shown)
@@ -219,9 +219,9 @@ def audit(
         notes = [*data.notes, *_notes(data, labels, labeled, result, look)]
         if not is_whole:
             notes.append(
-                f"{len(judged.rows):,} rows drawn at random were judged without themselves, and the other "
-                f"{len(rows) - len(judged.rows):,} by the detector that was fitted on these; copies and odd rows were "
-                "looked for among the first."
+                f"{len(usable.rows):,} rows drawn at random were scored out of sample, and the other "
+                f"{len(rows) - len(usable.rows):,} by the detector fitted on these. Copies and odd rows were searched "
+                "only among the former."
             )
         kinds = tuple(kind for kind in KINDS if kind.applies(look))
         return Audit(
@@ -240,11 +240,11 @@ def audit(
 
 
 def _label_column(data: Source, label: str | None) -> str:
-    """The label column, which a user names unless the source has its own."""
+    """The label column, named by the user unless the source has its own."""
     if data.own_label is not None:
         if label is not None:
             raise InvalidInputError(
-                f"{data.name} is a folder of images, labeled by the folders in it. It has no column {label!r}.\n"
+                f"{data.name} is a folder of images, labeled by its subfolders. It does not have a column {label!r}.\n"
                 "Hint: leave out the label column, or name a file."
             )
         return data.own_label
@@ -264,8 +264,8 @@ def _verified_rows(verified: Any, table: Labeled) -> BoolArray | None:
         marks = np.char.lower(table.source.texts(table.column(verified, "verified rows")))
         if unclear := sorted(set(marks.tolist()) - YES - NO):
             raise InvalidInputError(
-                f"The column {verified!r} of {table.source.name} holds {unclear[0]!r}, which does not tell whether "
-                "a label is verified.\nHint: mark verified rows with 1, true, yes or x, and leave the others empty."
+                f"The column {verified!r} of {table.source.name} contains {unclear[0]!r}, which is neither yes "
+                "nor no.\nHint: mark verified rows with 1, true, yes or x, and leave the others empty."
             )
         return np.isin(marks, sorted(YES))
     given = np.asarray(verified)
@@ -277,7 +277,7 @@ def _verified_rows(verified: Any, table: Labeled) -> BoolArray | None:
         or (given.size and not 0 <= given.min() <= given.max() < n)
     ):
         raise InvalidInputError(
-            f"verified must name a column, or be a mask of {n} rows or numbers of rows. "
+            f"verified must be the name of a column, a mask of {n} rows, or row numbers. "
             f"Got an array of {given.dtype} of shape {given.shape}."
         )
     mask = np.zeros(n, dtype=bool)
@@ -285,17 +285,17 @@ def _verified_rows(verified: Any, table: Labeled) -> BoolArray | None:
     return mask
 
 
-def _nothing_left(judged: Judged, data: Source) -> InvalidInputError:
-    lines = [f"  {data.place_of(row)}: {why}" for row, why in list(judged.problems.items())[:10]]
-    rest = len(judged.problems) - len(lines)
+def _nothing_left(usable: UsableRows, data: Source) -> InvalidInputError:
+    lines = [f"  {data.place_of(row)}: {why}" for row, why in list(usable.problems.items())[:10]]
+    rest = len(usable.problems) - len(lines)
     return InvalidInputError(
-        f"{len(judged.problems):,} images of {data.name} cannot be read or shown, so no labels are left to compare:\n"
-        + "\n".join([*lines, *([f"  and {rest:,} more"] if rest else [])])
+        f"{len(usable.problems):,} images of {data.name} cannot be read or shown, so too few labels are "
+        "left to compare:\n" + "\n".join([*lines, *([f"  and {rest:,} more"] if rest else [])])
     )
 
 
 def _proba_of(proba: FloatArray | None, labels: Array, rows: IntArray, classes: Array | None = None) -> Any:
-    """Probabilities of some rows among the classes that the fitted rows have."""
+    """Probabilities of some rows, for the classes of the fitted rows only."""
     if proba is None:
         return None
     present = np.unique(labels[labels != ""])
@@ -306,7 +306,7 @@ def _proba_of(proba: FloatArray | None, labels: Array, rows: IntArray, classes: 
 
 @dataclass(frozen=True, eq=False)
 class ScoreRows:
-    """A range of rows in, what is found about their labels out."""
+    """Score the labels of a range of rows."""
 
     detector: MislabelDetector
     basis: Basis
@@ -320,23 +320,23 @@ class ScoreRows:
         return self.rows[first:last]
 
     def __call__(self, span: tuple[int, int]) -> dict[str, Array]:
-        """Numbers, scores and trust of the rows of a range, and which cannot be judged and why."""
-        judged = self.basis.read(self.within(span))
-        scores, trust = np.empty(len(judged.rows)), np.empty((len(judged.rows), len(self.detector.classes_)))
-        for start in range(0, len(judged.rows), BATCH_ROWS):
-            chosen = np.arange(start, min(start + BATCH_ROWS, len(judged.rows)))
-            rows = judged.rows[chosen]
+        """Numbers, scores and trust of the rows in a range, and the reasons why others cannot be scored."""
+        usable = self.basis.read(self.within(span))
+        scores, trust = np.empty(len(usable.rows)), np.empty((len(usable.rows), len(self.detector.classes_)))
+        for start in range(0, len(usable.rows), BATCH_ROWS):
+            chosen = np.arange(start, min(start + BATCH_ROWS, len(usable.rows)))
+            rows = usable.rows[chosen]
             proba = _proba_of(self.proba, self.labels, rows, self.detector.classes_)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TrustWarning)  # many rows may be copies of fitted ones
-                found = self.detector.judge(take_rows(judged.X, chosen), self.labels[rows], proba=proba)
+                found = self.detector.judge(take_rows(usable.X, chosen), self.labels[rows], proba=proba)
             scores[chosen], trust[chosen] = found.scores, found.trust
         return {
-            "rows": judged.rows,
+            "rows": usable.rows,
             "scores": scores,
             "trust": trust,
-            "unfit": np.array(list(judged.problems), dtype=np.intp),
-            "why": np.array(list(judged.problems.values()), dtype=str),
+            "unfit": np.array(list(usable.problems), dtype=np.intp),
+            "why": np.array(list(usable.problems.values()), dtype=str),
         }
 
 
@@ -348,7 +348,7 @@ def _whole_result(
     labels: Array,
     verified: BoolArray,
 ) -> tuple[MislabelResult, IntArray]:
-    """The result for the rows of the sample and all others together, and their numbers."""
+    """The result for the sample and all other rows together, and their row numbers."""
     rows = np.concatenate([fitted_rows, *(one["rows"] for one in scored)])
     order = np.argsort(rows, kind="stable")
     rows = rows[order]
@@ -359,7 +359,7 @@ def _whole_result(
     without[row, codes] = -np.inf
     other = without.argmax(axis=1)
     p_wrong = expit(-scores)
-    if rule.needs_evidence and fitted.threshold == -np.inf:  # nothing predicts the labels
+    if rule.needs_evidence and fitted.threshold == -np.inf:  # the rows do not predict the labels
         flags = Flags(np.zeros(len(rows), dtype=bool), -np.inf, fitted.promise)
     else:
         flags = rule.flag_all(
@@ -403,7 +403,7 @@ def _with_evidence(
     labels: Array,
     proba: FloatArray | None,
 ) -> MislabelResult:
-    """The result with reasons and neighbors of the listed rows; neighbors are rows of the sample."""
+    """Add reasons and neighbors (from the sample) of the listed rows to the result."""
     reasons = list(result.reasons)
     names = ("given_neighbors", "suggested_neighbors", "given_distances", "suggested_distances")
     arrays = {name: getattr(result, name).copy() for name in names}
@@ -421,9 +421,9 @@ def _with_evidence(
         reasons[i] = fitted.reasons[int(position[i])] if result.mask[i] else ()
     for start in range(0, len(outside), BATCH_ROWS):
         chosen = outside[start : start + BATCH_ROWS]
-        judged = basis.read(rows[chosen])
+        usable = basis.read(rows[chosen])
         found = detector.evidence(
-            judged.X, labels[judged.rows], proba=_proba_of(proba, labels, judged.rows, detector.classes_)
+            usable.X, labels[usable.rows], proba=_proba_of(proba, labels, usable.rows, detector.classes_)
         )
         put(chosen, found, slice(None))
         for i, why in zip(chosen.tolist(), found.reasons, strict=True):
@@ -434,7 +434,7 @@ def _with_evidence(
 def _with_copies(
     result: MislabelResult, findings: list[Finding], data: Source, labels: Array, rows: IntArray
 ) -> MislabelResult:
-    """The reasons of flagged rows with the copies that contradict them."""
+    """Add the copies that contradict flagged rows to their reasons."""
     reasons = list(result.reasons)
     for found in findings:
         if found.kind == ConflictingCopies.name:
@@ -448,7 +448,7 @@ def _with_copies(
 
 
 def _shown_rows(result: MislabelResult, rows: IntArray, listed: IntArray) -> IntArray:
-    """Numbers of the listed rows and their neighbors."""
+    """Row numbers of the listed rows and their neighbors."""
     near = np.concatenate(
         [result.given_neighbors[listed].ravel(), result.suggested_neighbors[listed].ravel()]
     )
@@ -459,9 +459,11 @@ def _notes(data: Source, labels: Array, labeled: IntArray, result: MislabelResul
     """What to know about the table and the judgment."""
     notes = [*label_notes(labels), *(role.doubt for role in look.roles if role.doubt)]
     if len(labeled) < len(data):
-        notes.append(f"{len(data) - len(labeled):,} of {len(data):,} rows have no label and are left out.")
+        notes.append(
+            f"{len(data) - len(labeled):,} of {len(data):,} rows are left out because their label is missing."
+        )
     if result.threshold == -np.inf:
         notes.append(result.promise)  # why nothing could be flagged
     if look.groups is None:
-        notes.append("Most rows are copies of another, so copies are not reported.")
+        notes.append("Most rows are duplicates, so duplicates are not reported.")
     return notes

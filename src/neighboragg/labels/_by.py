@@ -1,4 +1,4 @@
-"""What labels are judged by: columns, a text, images or embeddings, as rows for the detector."""
+"""The evidence to score labels by: columns, a text, images or embeddings, as rows for the detector."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -26,20 +26,20 @@ from neighboragg.features import (
 
 WEAK = (
     "a small fixed descriptor of the images: outlines, colors and a coarse copy.\n"
-    "It is weak, as it does not know what they show; a network's vectors (--encoder package:callable) usually find "
+    "It is weak because it does not recognize objects; a network's vectors (--encoder package:callable) usually find "
     "more."
 )
 
 
 @dataclass(frozen=True)
 class Labeled:
-    """A source with its labels as text, and the rows from which a by-object chooses what to use."""
+    """A source, its labels as text, and the rows from which a by-object chooses its columns."""
 
     source: Source
     label: str
     labels: Array
     rows: IntArray
-    #: Columns that mark rows, by which labels are not judged.
+    #: Columns that mark rows; they are not evidence about labels.
     marks: tuple[str, ...]
     random_state: int
 
@@ -61,7 +61,7 @@ class Labeled:
 
 
 @dataclass(frozen=True)
-class Judged:
+class UsableRows:
     """Rows for the detector, which rows of the source these are, and why others cannot be used."""
 
     X: Any
@@ -70,40 +70,40 @@ class Judged:
 
 
 class Basis(ABC):
-    """Reads what labels are judged by; travels to the workers of a cluster."""
+    """Reads the evidence about labels; is sent to the workers of a cluster."""
 
     roles: tuple[ColumnRole, ...] = ()
     features: str = "passthrough"
     #: How the review shows a row ("text", "image"), and the column that holds it.
     shown: tuple[str, str] | None = None
-    #: A column of numbers that nobody reads.
+    #: A column of vectors, which a report does not show.
     hidden: str = ""
     summary: str = "embeddings."
 
     @abstractmethod
-    def read(self, rows: IntArray) -> Judged:
-        """What to judge the labels of some rows by; row numbers ascend."""
+    def read(self, rows: IntArray) -> UsableRows:
+        """Read the evidence for some rows; row numbers ascend."""
 
 
 class By(Protocol):
-    """What a user passes as `by`."""
+    """The type of the parameter `by`."""
 
     def bind(self, table: Labeled) -> Basis:
-        """Find the columns, and read what is needed to judge by them."""
+        """Find the columns, and prepare to read them."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Judge labels by the columns of the table; the default of :func:`neighboragg.audit`.
+    """Score labels by the columns of the table; the default of :func:`neighboragg.audit`.
 
     Parameters
     ----------
     only : sequence of str, default=None
-        Judge by these columns and no others. None takes every column that is good for it.
+        Use only these columns. None uses every suitable column.
     use : sequence of str, default=()
-        Judge by these columns although they look like an identifier, or give the label away.
+        Use these columns even if they look like an identifier or reveal the label.
     ignore : sequence of str, default=()
-        Do not judge by these columns.
+        Do not use these columns.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class Columns:
     ignore: Sequence[str] = ()
 
     def bind(self, table: Labeled) -> Basis:
-        """Find out what each column is good for."""
+        """Decide how to use each column."""
         names = table.columns
         frame = table.source.take(table.rows, names)
         ignore = self.ignore if isinstance(self.ignore, str) else [*self.ignore, *table.marks]
@@ -137,14 +137,14 @@ class Columns:
 
 @dataclass(frozen=True)
 class Text:
-    """Judge labels by one column of texts.
+    """Score labels by one column of texts.
 
     Parameters
     ----------
     column : str
     encoder : callable or str, default=None
-        Takes a list of texts and returns an array with a vector for each; or the name of such a callable, written
-        ``package:callable``. None reads texts by their words.
+        Takes a list of texts and returns an array with one vector per text; or the name of such a callable, written
+        ``package:callable``. None uses the words of the texts.
 
     Examples
     --------
@@ -171,15 +171,15 @@ class Text:
 
 @dataclass(frozen=True)
 class Images:
-    """Judge labels by images; the default for a folder with a folder of images for each class.
+    """Score labels by images; the default for a folder with one subfolder of images per class.
 
     Parameters
     ----------
     column : str, default=None
-        Column of paths, relative to the folder of the table. None is for a folder of images.
+        Column of image paths, relative to the folder of the table. Must be None for a folder of images.
     encoder : callable or str, default=None
-        Takes a list of images (PIL, RGB) and returns an array with a vector for each; or the name of such
-        a callable, written ``package:callable``. None takes a small fixed descriptor, which is weak.
+        Takes a list of images (PIL, RGB) and returns an array with one vector per image; or the name of such
+        a callable, written ``package:callable``. None uses a small fixed descriptor, which is weak.
 
     Examples
     --------
@@ -197,12 +197,12 @@ class Images:
         is_folder = isinstance(table.source, FolderSource)
         if is_folder and self.column is not None:
             raise InvalidParameterError(
-                f"{table.source.name} is a folder of images, which has no columns to choose from.\n"
+                f"{table.source.name} is a folder of images, so there is no column to choose.\n"
                 "Hint: leave out the column."
             )
         if self.column is None and not is_folder:
             raise InvalidParameterError(
-                "Images need the name of the column that holds their paths.\n"
+                "Images() needs the name of the column with the image paths.\n"
                 "Hint: --image column, or Images(column) in Python."
             )
         column = IMAGE if self.column is None else table.column(self.column, "images")
@@ -211,12 +211,12 @@ class Images:
 
 @dataclass(frozen=True)
 class Embeddings:
-    """Judge labels by vectors that you have.
+    """Score labels by your own embeddings.
 
     Parameters
     ----------
     source : str, path-like or array-like of shape (n_rows, n_features)
-        Name of a column of vectors, a .npy file with a row for each row of the table, or an array.
+        Name of a column of vectors, a .npy file with one row per row of the table, or an array.
 
     Examples
     --------
@@ -252,12 +252,12 @@ class ColumnsBasis(Basis):
         self.shown = None if self.lone_text is None else ("text", self.lone_text)
         self.summary = "\n" + describe_roles(roles)
 
-    def read(self, rows: IntArray) -> Judged:
-        """The used columns; a lone column of texts as a list."""
+    def read(self, rows: IntArray) -> UsableRows:
+        """The columns in use; a single column of texts as a list."""
         frame = self.source.take(rows, [role.name for role in self.roles if role.used])
         if self.lone_text is not None:
-            return Judged(frame[self.lone_text].fillna("").astype(str).tolist(), rows)
-        return Judged(prepared_frame(frame, self.roles), rows)
+            return UsableRows(frame[self.lone_text].fillna("").astype(str).tolist(), rows)
+        return UsableRows(prepared_frame(frame, self.roles), rows)
 
 
 class VectorBasis(Basis):
@@ -266,26 +266,26 @@ class VectorBasis(Basis):
     def __init__(self, source: Source, column: str) -> None:
         self.source, self.hidden = source, column
 
-    def read(self, rows: IntArray) -> Judged:
+    def read(self, rows: IntArray) -> UsableRows:
         """The vectors of the column."""
         vectors = expand_vectors(self.source.take(rows, [self.hidden]), self.source.name, "audit")
         if not all(np.asarray(vectors[name]).dtype.kind in "biuf" for name in vectors):
             raise InvalidInputError(
-                f"Column {self.hidden!r} of {self.source.name} does not hold vectors of numbers.\n"
-                "Hint: embeddings needs a column with a list of numbers in every row, a .npy file, or an array."
+                f"Column {self.hidden!r} of {self.source.name} does not contain vectors of numbers.\n"
+                "Hint: pass a column with a list of numbers in every row, a .npy file, or an array."
             )
-        return Judged(vectors.to_numpy(dtype=np.float64), rows)
+        return UsableRows(vectors.to_numpy(dtype=np.float64), rows)
 
 
 class MatrixBasis(Basis):
-    """Vectors from a file or an array with a row for each row of the source."""
+    """Vectors from a file or an array with one row per row of the source."""
 
     def __init__(self, matrix: Array) -> None:
         self.matrix = matrix
 
-    def read(self, rows: IntArray) -> Judged:
+    def read(self, rows: IntArray) -> UsableRows:
         """The vectors of the rows."""
-        return Judged(self.matrix[rows], rows)
+        return UsableRows(self.matrix[rows], rows)
 
 
 class TextBasis(Basis):
@@ -296,11 +296,11 @@ class TextBasis(Basis):
         self.shown = "text", column
         self.summary = f"vectors of the texts in {column!r} from the encoder {_name(encoder)}."
 
-    def read(self, rows: IntArray) -> Judged:
-        """The vectors of the texts; a missing text is an empty one."""
+    def read(self, rows: IntArray) -> UsableRows:
+        """The vectors of the texts; a missing text counts as empty."""
         values = self.source.take(rows, [self.column])[self.column]
         texts = ["" if is_missing(value) else str(value) for value in values]
-        return Judged(encode_texts(texts, self.encoder, cache=True), rows)
+        return UsableRows(encode_texts(texts, self.encoder, cache=True), rows)
 
 
 class ImageBasis(Basis):
@@ -313,8 +313,8 @@ class ImageBasis(Basis):
             WEAK if encoder is None else f"vectors of the images from the encoder {_name(encoder)}."
         )
 
-    def read(self, rows: IntArray) -> Judged:
-        """The vectors of the images that can be read and shown, and what is wrong with the others."""
+    def read(self, rows: IntArray) -> UsableRows:
+        """The vectors of the images that can be read and shown, and the problems of the others."""
         paths = self.source.take(rows, [self.column])[self.column].tolist()
         unfit = {i: why for i, path in enumerate(paths) if (why := _unfit(path))}
         fit = np.array([i for i in range(len(paths)) if i not in unfit], dtype=np.intp)
@@ -325,13 +325,15 @@ class ImageBasis(Basis):
             )
             unfit |= {int(fit[i]): why for i, why in found.problems.items()}
             fit, vectors = fit[found.rows], found.vectors
-        return Judged(vectors, rows[fit], {int(rows[i]): f"{why} ({paths[i]})" for i, why in unfit.items()})
+        return UsableRows(
+            vectors, rows[fit], {int(rows[i]): f"{why} ({paths[i]})" for i, why in unfit.items()}
+        )
 
 
 def _unfit(path: Any) -> str:
-    """Why a path in a table cannot be that of an image to show; empty if it can."""
+    """Why a path cannot be shown as an image; empty if it can."""
     if is_missing(path) or not str(path).strip():
-        return "there is no path"
+        return "the path is missing"
     pure = PurePosixPath(str(path))
     if pure.is_absolute() or ".." in pure.parts or "\\" in str(path) or "\0" in str(path):
         return "the path must lead below the folder of the table, with forward slashes"
@@ -341,7 +343,7 @@ def _unfit(path: Any) -> str:
 
 
 def _image_column(table: Labeled) -> str:
-    """The only column of paths of images, to show next to vectors; empty if there is none."""
+    """The only column of image paths, shown next to vectors; empty without one."""
     some = table.rows[:20]
     frame = table.source.take(some, table.columns)
     names = [

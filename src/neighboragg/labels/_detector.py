@@ -17,7 +17,7 @@ from neighboragg._core.checks import (
 )
 from neighboragg._core.estimators import check_classifier, has_preprocessing
 from neighboragg._core.inputs import needs_numbers, refusal_explained, take_rows
-from neighboragg._core.progress import LOGGER, Listener, announce, expect, telling
+from neighboragg._core.progress import LOGGER, Listener, add_total, begin_stage, report_to
 from neighboragg._core.stats import by_appearance
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._core.views import FEATURES
@@ -42,7 +42,7 @@ from neighboragg.labels._groups import (
 from neighboragg.labels._label_trust import BuiltinModels, fit_label_trust
 from neighboragg.labels._noise import RELIABILITIES, find_label_noise, reliability_scores
 from neighboragg.labels._result import Evidence, MislabelResult, NewLabels, build_result, evidence_of_new_rows
-from neighboragg.labels._rules import FlagRule, JudgedLabels, Nothing, as_rule
+from neighboragg.labels._rules import FlagRule, LabelScores, Nothing, as_rule
 
 # Score of a label by the noise model; the other scores are by trust alone.
 ODDS = "odds"
@@ -273,7 +273,7 @@ class MislabelDetector(Savable, BaseEstimator):
         self._noise = found.noise
         scores = self._scores(fitted.trust, fitted.first, codes, given)
         self._verified_scores = scores[is_verified]
-        labels = JudgedLabels(scores, fitted.trust, codes, is_verified, found)
+        labels = LabelScores(scores, fitted.trust, codes, is_verified, found)
         flags = self._rule.flag(labels)
         self.result_ = build_result(
             fitted,
@@ -376,8 +376,8 @@ class MislabelDetector(Savable, BaseEstimator):
 
     def _cross_validate(self, rows: Any, codes: IntArray, folds: Array) -> CrossFitted:
         owner = type(self).__name__
-        expect(len(np.unique(folds)))
-        announce("Cross-validating the classifier")
+        add_total(len(np.unique(folds)))
+        begin_stage("Cross-validating the classifier")
         with refusal_explained(rows, "X", owner, needs_numbers(self.estimator)):
             fitted = cross_fit(
                 lambda n: clone(self.estimator),
@@ -493,5 +493,5 @@ def find_mislabeled(
     8
     """
     detector = MislabelDetector(estimator, flag=flag, random_state=random_state, **settings)
-    with telling(progress):
+    with report_to(progress):
         return detector._judge(X, y, proba, groups, verified, keep_models=False)

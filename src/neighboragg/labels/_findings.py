@@ -1,4 +1,4 @@
-"""What an audit finds besides wrong labels: copies that contradict each other or leak, odd rows, unreadable images."""
+"""Other findings of an audit: contradicting or leaking copies, odd rows, unreadable images."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -20,20 +20,20 @@ WRONG = "wrong label"
 # Rows nearer to each other than this share of the usual distance to the nearest row are nearly copies.
 NEARLY = 0.1
 # With fewer columns, rows are that near by chance.
-FEWEST_COLUMNS = 3
-# If more rows than this have copies, there are too few columns to speak of copies.
-MOST_COPIES = 0.5
+MIN_COLUMNS = 3
+# If more rows than this have copies, the columns are too few to tell copies from coincidence.
+MAX_COPIES = 0.5
 SIGNIFICANT_DIGITS = 6
-# A row is unlike all others if it is this many times as far from its nearest as the median row is, and
+# A row is unlike all others if it is this many times as far from its nearest row as the median row is, and
 # its log distance this many robust standard deviations out.
 TIMES_AS_FAR, DEVIATIONS = 3.0, 5.0
-# Or has a number far from those of this many rows or more.
-FEWEST_VALUES = 20
+# Or if one of its numbers is far from the numbers of at least this many rows.
+MIN_VALUES = 20
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something to look at, about one row or a group of rows."""
+    """A problem to look at, in one row or a group of rows."""
 
     kind: str
     rows: tuple[int, ...]
@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Look:
-    """The rows that a detector was fitted on, as kinds of findings look at them."""
+    """The rows that a detector was fitted on, in the form that each kind of finding needs."""
 
     result: MislabelResult
     rows: IntArray
@@ -59,7 +59,7 @@ class Look:
         return copy_groups(row_keys(self.frame, self.roles, self.matrix), self.result, n_columns)
 
     def copies_that_differ(self, values: Array) -> Iterator[tuple[tuple[int, ...], str]]:
-        """Row numbers of each group of copies with several values, and the counts of these."""
+        """Row numbers of each group of copies with several values, and the count of each value."""
         for chosen in [] if self.groups is None else _members(self.groups, values):
             yield tuple(self.rows[chosen].tolist()), _counted(values[chosen])
 
@@ -71,7 +71,7 @@ class Kind(ABC):
     title: ClassVar[str]
 
     def applies(self, look: Look) -> bool:
-        """Whether the kind is counted where none is found."""
+        """Whether to count this kind even if nothing is found."""
         return True
 
     @abstractmethod
@@ -82,7 +82,7 @@ class Kind(ABC):
 class ConflictingCopies(Kind):
     """Groups of copies whose labels differ."""
 
-    name, title = "conflicting copies", "rows that are copies of another, or nearly, and have another label"
+    name, title = "conflicting copies", "exact or near copies with different labels"
 
     def find(self, look: Look) -> Iterator[Finding]:
         """All groups."""
@@ -93,10 +93,10 @@ class ConflictingCopies(Kind):
 class CopiesAcrossSplit(Kind):
     """Groups of copies that are in several parts of a split."""
 
-    name, title = "copies across the split", "rows with a copy, or nearly, in another part of the split"
+    name, title = "copies across the split", "rows with an exact or near copy in another part of the split"
 
     def applies(self, look: Look) -> bool:
-        """Only if there is a split."""
+        """Only with a split."""
         return look.split is not None
 
     def find(self, look: Look) -> Iterator[Finding]:
@@ -106,7 +106,7 @@ class CopiesAcrossSplit(Kind):
 
 
 class UnlikeAllOthers(Kind):
-    """Rows far from all others, or with a number far from those of all others."""
+    """Rows far from all others, or with a number far from all others."""
 
     name, title = "unlike all others", "rows unlike all others"
 
@@ -117,9 +117,9 @@ class UnlikeAllOthers(Kind):
 
 
 class UnreadableImages(Kind):
-    """Images that cannot be read or shown, whose labels are not judged."""
+    """Images that cannot be read or shown; their labels are not scored."""
 
-    name, title = "unreadable image", "images that cannot be read or shown, and are not judged"
+    name, title = "unreadable image", "images that cannot be read or shown, so they are not scored"
 
     def applies(self, look: Look) -> bool:
         """Only if there are any."""
@@ -134,7 +134,7 @@ KINDS: tuple[Kind, ...] = (ConflictingCopies(), CopiesAcrossSplit(), UnlikeAllOt
 
 
 def row_keys(frame: Any, roles: Sequence[ColumnRole], matrix: Array | None) -> IntArray:
-    """A number for each row, the same for rows that hold the same."""
+    """A number for each row, the same for equal rows."""
     if matrix is not None:
         raw = np.ascontiguousarray(_rounded(np.asarray(matrix, dtype=np.float64)))
         rows = raw.view(np.dtype((np.void, raw.dtype.itemsize * raw.shape[1]))).ravel()
@@ -156,7 +156,7 @@ def copy_groups(keys: IntArray, result: MislabelResult, n_columns: int) -> IntAr
     n = len(keys)
     nearest = np.minimum(_first(result.given_distances), _first(result.suggested_distances))
     known = nearest[np.isfinite(nearest)]
-    limit = NEARLY * float(np.median(known)) if len(known) and n_columns >= FEWEST_COLUMNS else 0.0
+    limit = NEARLY * float(np.median(known)) if len(known) and n_columns >= MIN_COLUMNS else 0.0
     members = np.lexsort((np.arange(n), keys))
     same = np.flatnonzero(keys[members[1:]] == keys[members[:-1]])
     left, right = [members[same]], [members[same + 1]]
@@ -171,11 +171,11 @@ def copy_groups(keys: IntArray, result: MislabelResult, n_columns: int) -> IntAr
     edges = coo_array((np.ones(len(pairs[0])), pairs), shape=(n, n))
     groups = connected_components(edges, directed=False)[1].astype(np.intp)
     copied = np.bincount(groups)[groups] > 1
-    return None if copied.mean() > MOST_COPIES else groups
+    return None if copied.mean() > MAX_COPIES else groups
 
 
 def _outliers(result: MislabelResult) -> list[tuple[int, str]]:
-    """Rows much farther from their nearest than others are, most so first, and why."""
+    """Rows much farther from their nearest row than others, farthest first, and why."""
     nearest = np.minimum(_first(result.given_distances), _first(result.suggested_distances))
     known = np.isfinite(nearest) & (nearest > 0)
     if known.sum() < 2:
@@ -188,13 +188,13 @@ def _outliers(result: MislabelResult) -> list[tuple[int, str]]:
     far = far[np.argsort(-nearest[far], kind="stable")]
     times = nearest[far] / np.exp(center)
     return [
-        (i, f"{more:.1f} times as far from its nearest row as most rows are")
+        (i, f"{more:.1f} times as far from its nearest row as usual")
         for i, more in zip(far.tolist(), times.tolist(), strict=True)
     ]
 
 
 def _lone_values(frame: Any, roles: Sequence[ColumnRole]) -> list[tuple[int, str]]:
-    """Rows with a number farther from those of all others than these are from each other, and why."""
+    """Rows with a number farther from all others than these spread, and why."""
     found = []
     prepared = prepared_frame(frame, roles)
     for role in roles:
@@ -202,7 +202,7 @@ def _lone_values(frame: Any, roles: Sequence[ColumnRole]) -> list[tuple[int, str
             values = prepared[role.name].to_numpy(dtype=np.float64, na_value=np.nan)
             known = np.flatnonzero(np.isfinite(values))
             known = known[np.argsort(values[known], kind="stable")]
-            if len(known) < FEWEST_VALUES:
+            if len(known) < MIN_VALUES:
                 continue
             ordered = values[known]
             for lone, rest in ((0, ordered[1:]), (-1, ordered[:-1])):

@@ -16,7 +16,7 @@ from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, Int
 from neighboragg.exceptions import InvalidInputError, TrustWarning
 from neighboragg.features import as_strings, is_texts
 
-# From this share of identical rows on, they are worth a note.
+# Identical rows are worth a note from this share on.
 MANY_DUPLICATES = 0.05
 
 
@@ -54,11 +54,11 @@ def duplicate_groups(X: FloatArray) -> IntArray:
 
 
 def warn_if_known(X: FloatArray, fitted: FloatArray, owner: str) -> None:
-    """Warn if most of the new rows are rows that were fitted on."""
+    """Warn if most of the new rows took part in fit."""
     if mostly_known(X, fitted):
         warnings.warn(
-            f"Most rows of X passed to {owner} are rows it was fitted on, which then vouch for themselves.\n"
-            "Hint: take result_.mask and result_.scores for these.",
+            f"Most rows of X passed to {owner} are rows it was fitted on, so each confirms its own label.\n"
+            "Hint: use result_.mask and result_.scores for these rows.",
             TrustWarning,
             stacklevel=4,
         )
@@ -81,7 +81,7 @@ def _as_bytes(X: FloatArray) -> Array:
 
 
 def merge_groups(first: IntArray, second: IntArray) -> IntArray:
-    """Number the rows that hang together, directly or through others, by either grouping."""
+    """Number the rows connected by either grouping, directly or through others."""
     n_first = int(first.max()) + 1
     n_nodes = n_first + int(second.max()) + 1
     links = coo_array((np.ones(len(first)), (first, n_first + second)), shape=(n_nodes, n_nodes))
@@ -89,14 +89,14 @@ def merge_groups(first: IntArray, second: IntArray) -> IntArray:
 
 
 def _notes(copies: IntArray, codes: IntArray, joined: IntArray | None) -> tuple[str, ...]:
-    """Notes about identical rows; `joined` if they do not vouch for each other."""
+    """Notes about identical rows; `joined` if they do not count as evidence for each other."""
     notes = []
     n, n_identical = len(copies), int((np.bincount(copies)[copies] > 1).sum())
     if n_identical >= MANY_DUPLICATES * n:
         how = (
-            "they vouch for each other (duplicates='ignore')."
+            "they count as evidence for each other (duplicates='ignore')."
             if joined is None
-            else "they do not vouch for each other. If they are independent rows, not copies, pass "
+            else "they do not count as evidence for each other. If they are independent rows, not copies, pass "
             "duplicates='ignore'."
         )
         notes.append(f"{n_identical:,} of {n:,} rows have the same features as another row; {how}")
@@ -115,8 +115,8 @@ SIGNIFICANCE = 1e-3
 
 
 def contradicted_by_all(others: Sequence[FloatArray], codes: IntArray) -> BoolArray:
-    """Rows for which all opinions prefer the same other class, in the mean by a majority."""
-    shares = [said / np.maximum(said.sum(axis=1, keepdims=True), 1e-12) for said in others]
+    """Rows for which all opinions prefer the same other class, on average by a majority."""
+    shares = [opinion / np.maximum(opinion.sum(axis=1, keepdims=True), 1e-12) for opinion in others]
     mean = np.mean(shares, axis=0)
     best = mean.argmax(axis=1)
     alike = np.all([share.argmax(axis=1) == best for share in shares], axis=0)
@@ -128,7 +128,7 @@ def contradicted_by_all(others: Sequence[FloatArray], codes: IntArray) -> BoolAr
 def warn_if_in_sample(
     proba: FloatArray | None, others: Sequence[FloatArray], codes: IntArray, owner: str
 ) -> None:
-    """Warn if given probabilities agree with the labels as only a model that has seen them can."""
+    """Warn if probabilities agree with the labels too well for a model that has not seen them."""
     if proba is None:
         return
     agrees, contradicted = proba.argmax(axis=1) == codes, contradicted_by_all(others, codes)
@@ -222,7 +222,7 @@ PARTS_OF_A_SPLIT = {"test", "train", "unsupervised", "validation"}
 
 
 def read_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
-    """Data frames and sparse matrices as they are, texts as an array of strings, all else as a 2-D array."""
+    """Data frames and sparse matrices unchanged, texts as an array of strings, all else as a 2-D array."""
     if isinstance(X, Mapping) and X and not set(X) <= PARTS_OF_A_SPLIT:
         return _read_views(X, owner)
     X = as_plain(X, "X", owner)
@@ -232,7 +232,7 @@ def read_rows(X: Any, owner: str, *, keep_vectors: bool = False) -> Any:
 
 
 def width(rows: Any) -> int:
-    """Number of features; texts are one."""
+    """Number of features; texts count as one."""
     if isinstance(rows, dict):
         return sum(map(width, rows.values()))
     return int(rows.shape[1]) if len(rows.shape) == 2 else 1
@@ -253,8 +253,8 @@ def check_vectors(vectors: FloatArray, owner: str) -> FloatArray:
     """Raise if there is nothing to compare rows by."""
     if not vectors.shape[1]:
         raise InvalidInputError(
-            f"X passed to {owner} has nothing to judge labels by: no numbers, no category that occurs twice, and no "
-            "texts with a word in common.\nHint: pass embeddings of the rows, or further columns."
+            f"X passed to {owner} has nothing to compare rows by: no numbers, no repeated category, and no texts "
+            "with a word in common.\nHint: pass embeddings of the rows, or further columns."
         )
     return vectors
 
@@ -283,8 +283,8 @@ def check_classes(y: ArrayLike, rows: FloatArray, owner: str) -> tuple[Array, In
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise InvalidInputError(
-            f"y passed to {owner} has only the class {classes.tolist()[0]!r}; a label can be wrong only if there "
-            "are at least two.\nHint: pass the rows of all classes together."
+            f"y passed to {owner} has only the class {classes.tolist()[0]!r}; finding wrong labels takes at "
+            "least two.\nHint: pass the rows of all classes together."
         )
     return classes, codes.astype(np.intp)
 
@@ -294,7 +294,7 @@ def check_groups(groups: ArrayLike, n: int, owner: str) -> IntArray:
     values = np.asarray(groups)
     if values.shape != (n,):
         raise InvalidInputError(
-            f"groups passed to {owner} must hold one value for each of the {n} rows. Got shape {values.shape}."
+            f"groups passed to {owner} must contain one value for each of the {n} rows. Got shape {values.shape}."
         )
     # Row by row, and only NaN differs from itself.
     missing = np.asarray((values == None) | (values != values))  # noqa: E711
@@ -304,7 +304,7 @@ def check_groups(groups: ArrayLike, n: int, owner: str) -> IntArray:
     numbers[missing] = len(names) + np.arange(missing.sum())
     if numbers.max() == 0:
         raise InvalidInputError(
-            f"groups passed to {owner} puts all {n} rows into one group, so none can vouch for another.\n"
+            f"groups passed to {owner} puts all {n} rows into one group, so no row is evidence about another.\n"
             "Hint: leave out groups if the rows are independent."
         )
     return numbers
@@ -333,6 +333,6 @@ def check_verified(verified: ArrayLike | None, n: int, owner: str) -> BoolArray:
     if mask.all() or not mask.any():
         raise InvalidInputError(
             f"verified passed to {owner} marks {'all' if mask.any() else 'none'} of the {n} rows.\n"
-            "Hint: mark the rows whose labels have been verified, and leave out verified if there are none."
+            "Hint: mark the rows whose labels have been verified, or leave out verified."
         )
     return mask

@@ -11,7 +11,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from neighboragg._core.progress import announce, expect, step
+from neighboragg._core.progress import add_total, advance, begin_stage
 from neighboragg._core.stats import softmax
 from neighboragg._core.threads import ONE_THREAD, boosting_threads
 from neighboragg._core.types import BoolArray, FloatArray, IntArray
@@ -32,7 +32,7 @@ from neighboragg._pool.weights import centered, pool_weights
 from neighboragg._store.objects import Stored
 from neighboragg.labels._groups import Predictiveness, measure_predictiveness
 
-# The model that sees words instead of vectors.
+# The model that reads words instead of vectors.
 WORDS = "classifier of words"
 
 N_TREES = 100
@@ -48,7 +48,7 @@ FARTHEST = 1e6
 
 @dataclass(frozen=True)
 class Scaling(Stored):
-    """Columns brought to mean 0 and standard deviation 1, whatever their magnitude; constant ones to 0."""
+    """Scale columns to mean 0 and standard deviation 1, whatever their magnitude; constant columns to 0."""
 
     center: FloatArray
     spread: FloatArray
@@ -81,7 +81,7 @@ class BuiltinModels:
 
     @property
     def number(self) -> int:
-        """How many there are."""
+        """Number of models."""
         return 0 if self.effort == "fast" else 2 + (self.effort == "best") + (self.terms is not None)
 
     def fit(self, X: FloatArray, labels: Labels, weight: FloatArray) -> dict[str, CrossFitted]:
@@ -89,7 +89,7 @@ class BuiltinModels:
         if self.effort == "fast":
             return {}
         with warnings.catch_warnings():
-            # Stopping early is meant, and rows without votes get a uniform one.
+            # Early stopping is intended, and rows without votes get a uniform one.
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.filterwarnings(
                 "ignore", message="Some inputs do not have OOB scores", category=UserWarning
@@ -110,14 +110,14 @@ class BuiltinModels:
         else:
             forest = self._trees(N_TREES, len(X))
             fitted["extra-trees"] = fit_out_of_bag(forest, X, labels.codes, labels.n_classes, weight=weight)
-            step(labels.n_folds)
+            advance(labels.n_folds)
         if self.effort == "best":
             with boosting_threads(len(X), self.n_jobs):
                 fitted["boosting"] = out_of_fold(
                     lambda n: HistGradientBoostingClassifier(early_stopping=False, random_state=self.seed)
                 )
         if self.terms is not None and self.terms.shape[1]:
-            # There are many words, and each carries little: hardly any penalty.
+            # Words are many and each carries little, so the penalty is small.
             fitted[WORDS] = out_of_fold(lambda n: LogisticRegression(C=20, max_iter=1000), self.terms)
         return fitted
 
@@ -140,7 +140,7 @@ BLOCK_ROWS = 4096
 
 @dataclass(frozen=True)
 class TrustPass(Stored):
-    """One pass: its experts, what they learn from, their weights, and the trust in labels of the rows themselves."""
+    """One pass: its experts, their input, their weights, and the trust in the labels of the rows."""
 
     weight: FloatArray
     neighbors: LabelNeighborhoods
@@ -152,7 +152,7 @@ class TrustPass(Stored):
 
 @dataclass(frozen=True)
 class LabelTrust(Stored):
-    """Trust in every class for the rows fitted on, and all that is needed to score further rows."""
+    """Trust in every class for the rows fitted on, and the state that scores further rows."""
 
     trust: FloatArray
     passes: list[TrustPass]
@@ -176,7 +176,7 @@ class LabelTrust(Stored):
     def trust_of(
         self, X: FloatArray, proba: FloatArray | None, terms: Any = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Trust in every class for new rows, and that of the first pass, each of shape (m, C)."""
+        """Trust in every class for new rows, final and after the first pass, each of shape (m, C)."""
         with ONE_THREAD:
             vectors = self.scaling.of(X)
             first = self.passes[0]
@@ -207,7 +207,7 @@ def fit_label_trust(
     n_passes: int,
     report: Callable[[str], None] = lambda message: None,
 ) -> LabelTrust:
-    """Estimate the trust in every class of labeled rows, some of whose labels are wrong."""
+    """Estimate the trust in every class of labeled rows, some of them wrongly labeled."""
 
     def index(weight: FloatArray) -> LabelNeighborhoods:
         return LabelNeighborhoods(
@@ -225,8 +225,8 @@ def fit_label_trust(
         scaling, codes = Scaling.fit(X), labels.codes
         vectors = scaling.of(X)
         weight: FloatArray = np.ones(len(codes))
-        expect(n_passes * (len(views) + models.number * labels.n_folds))
-        announce(f"Searching neighbors, pass 1 of {n_passes}")
+        add_total(n_passes * (len(views) + models.number * labels.n_folds))
+        begin_stage(f"Searching neighbors, pass 1 of {n_passes}")
         neighborhoods = index(weight)
         found = neighborhoods.of_own_rows()
         nearest = {space: near.nearest(n_neighbors) for space, near in found.items()}
@@ -238,10 +238,10 @@ def fit_label_trust(
             near = found
             if passes:
                 weight = relative_trust(passes[-1].trust, codes)
-                announce(f"Searching neighbors, pass {number} of {n_passes}")
+                begin_stage(f"Searching neighbors, pass {number} of {n_passes}")
                 neighborhoods = index(weight)
                 near = neighborhoods.of_own_rows()
-            announce(f"Fitting models, pass {number} of {n_passes}")
+            begin_stage(f"Fitting models, pass {number} of {n_passes}")
             fitted = models.fit(vectors, labels, weight)
             predicted = {name: model.proba for name, model in fitted.items()}
             evidence = _evidence(proba, predicted, near, _votes(nearest, weight, found))
@@ -258,7 +258,7 @@ def fit_label_trust(
 
 
 def relative_trust(trust: FloatArray, codes: IntArray) -> FloatArray:
-    """How far the given label is trusted, relative to the most trusted one: t_y / max_c t_c."""
+    """Trust in the given label relative to the most trusted one: t_y / max_c t_c."""
     # Not zero, so a weighted model always has rows to learn from.
     return np.maximum(trust[np.arange(len(codes)), codes] / trust.max(axis=1), 1e-6)
 
@@ -278,7 +278,7 @@ def _evidence(
 def _weigh(
     evidence: Evidence, codes: IntArray, weight: FloatArray, *, classifier: bool
 ) -> tuple[list[Expert], FloatArray, FloatArray]:
-    """Experts with their scales and weights, and the trust that follows."""
+    """Experts with their scales and weights, and the resulting trust."""
     counts = tuple(usual_counts(evidence.feature_distances.shape[2]))
     experts: list[Expert] = [Probabilities(CLASSIFIER, CLASSIFIER, PROBA_FLOOR)] if classifier else []
     experts += [Probabilities(name, floor=PROBA_FLOOR) for name in evidence.opinions]
@@ -293,21 +293,21 @@ def _weigh(
 
 
 def _has_others_of_class(neighbors: dict[str, Neighbors], codes: IntArray) -> FloatArray:
-    """1 for a row whose class has another row to find, else 0."""
-    # In all views the same: it depends on classes and groups alone.
+    """1 for a row whose class has another row, else 0."""
+    # The same in all views: it depends on classes and groups only.
     distances = next(iter(neighbors.values())).distances
     return np.isfinite(distances[np.arange(len(codes)), codes, 0]).astype(np.float64)
 
 
 def _are_clustered(votes: FloatArray, codes: IntArray) -> BoolArray:
-    """Classes that are not rare, or whose rows have more of their own class around them than by chance."""
+    """Classes that are not rare, or whose rows cluster more than by chance."""
     n, n_classes = votes.shape
     sizes = np.bincount(codes, minlength=n_classes)
     found = np.bincount(codes, weights=votes[np.arange(n), codes], minlength=n_classes)
     around = votes.sum() / n
     by_chance = around * sizes * np.maximum(sizes - 1, 0) / max(n - 1, 1)
     is_clustered = (sizes > RARE * n) | (found > poisson.isf(SIGNIFICANCE, by_chance))
-    # Of fewer than two such classes, none can be distinguished from the others.
+    # A single such class cannot be distinguished from the others.
     return np.asarray(is_clustered if is_clustered.sum() > 1 else np.ones(n_classes, dtype=bool))
 
 

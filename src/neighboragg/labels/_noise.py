@@ -1,4 +1,4 @@
-"""From trust vectors to scores of labels, the probability that each is wrong, and how many are."""
+"""Turn trust vectors into label scores, probabilities of errors and an error rate."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ _THRESHOLD_SLACK = 1e-6
 
 
 def confident_count(trust: ArrayLike, y_codes: ArrayLike) -> int:
-    """Count the rows whose trust vector is confident of another label than the given one."""
+    """Count the rows whose trust vector is confident of a label other than the given one."""
     values, codes = check_trust(trust, y_codes, "trust", "confident_count")
     return int(confident_of_another(values, codes).sum())
 
@@ -43,7 +43,7 @@ def check_trust(values: ArrayLike, y_codes: ArrayLike, name: str, owner: str) ->
     codes = np.asarray(y_codes)
     if codes.ndim != 1 or codes.dtype.kind not in "iu":
         raise InvalidInputError(
-            f"y_codes passed to {owner} must be a one-dimensional array of integers. "
+            f"y_codes passed to {owner} must be a 1-D array of integers. "
             f"Got shape {codes.shape} of dtype {codes.dtype}.\n"
             "Hint: classes, y_codes = np.unique(y, return_inverse=True)."
         )
@@ -73,7 +73,7 @@ def label_reliability(
     values, codes = check_trust(trust, y_codes, "trust", owner)
     if values.shape[1] < 2:
         raise InvalidInputError(
-            f"trust passed to {owner} has 1 column; a label can be doubted only if there are two classes or more."
+            f"trust passed to {owner} has 1 column; scoring labels takes at least two classes."
         )
     labels = None if predicted is None else check_trust(values, predicted, "trust", owner)[1]
     return reliability_scores(values, codes, kind, labels)
@@ -96,13 +96,13 @@ def reliability_scores(
     return np.log(np.maximum(given, tiny)) - np.log(np.maximum(other, tiny))
 
 
-# Log likelihood that a model of random errors has to gain to count for as much as plain doubt.
+# Gain in log likelihood at which a model of random errors counts as much as plain doubt.
 HALF_GAIN = 5.0
-# Random errors make up this share of the doubted labels, or more, if they are what there is to doubt.
+# If the doubted labels are random errors, these make up at least this share of them.
 EXPLAINED = 1 / 2
-# Doubt in log odds, by differences of trust: of two labels that nobody trusts none is much worse than the other.
+# Doubt in log odds depends on differences of trust: of two labels without trust, neither is much worse.
 DOUBT_SLOPE = 4.0
-# Up to this share of doubted labels as many are expected to be wrong; of more, more than are doubted.
+# Up to this share of doubted labels, as many are expected to be wrong; above it, more.
 EVEN_SHARE = 0.06
 # Up to this share of doubted labels only those are flagged: clean classes that overlap are doubted as often.
 SURE_SHARE = 0.12
@@ -112,7 +112,7 @@ MAX_LOG_POWER = 1.0
 
 @dataclass(frozen=True)
 class LabelNoise(Stored):
-    """Log odds that labels are right, of rows fitted on and of others."""
+    """Log odds that labels are right, for rows fitted on and for others."""
 
     model: NoiseModel
     randomness: float
@@ -121,7 +121,7 @@ class LabelNoise(Stored):
     is_clustered: BoolArray
 
     def log_odds(self, trust: FloatArray, first: FloatArray, codes: IntArray) -> FloatArray:
-        """Log odds that labels are right, from trust and that of the first pass; low is suspicious."""
+        """Log odds that labels are right, from the final and the first trust; low is suspicious."""
         usual = self.is_clustered[codes]
         log_odds = _log_ratio(trust, codes)
         known, labels = _among(self.is_clustered, trust[usual], first[usual], codes[usual])
@@ -143,7 +143,7 @@ class NoiseEstimate:
     is_clustered: BoolArray
 
     def n_to_flag(self, rows: BoolArray) -> int:
-        """How many of these rows are worth flagging: for the best F1 of random errors, else by how many are doubted."""
+        """Number of rows to flag: for random errors by the best expected F1, else by the doubted rows."""
         usual, w = rows & self.is_clustered, self.noise.randomness
         random = likely_f1_count(self.p_random[usual])
         ambiguous = self.flags_per_doubted * int(self.doubted[usual].sum())
@@ -180,7 +180,7 @@ def find_label_noise(
 
 
 def likely_share(doubted: float, doubt: float) -> float:
-    """Share of labels to expect wrong where errors look like ambiguity."""
+    """Expected share of wrong labels where errors look like ambiguity."""
     return max(doubted, min(doubted * (doubted / EVEN_SHARE) ** 0.5, doubt))
 
 
@@ -200,13 +200,13 @@ def likely_f1_count(p: FloatArray) -> int:
 def _among(
     is_clustered: BoolArray, trust: FloatArray, first: FloatArray, codes: IntArray
 ) -> tuple[FloatArray, IntArray]:
-    """Log trust, halfway to that of the first pass, and labels, both among the classes that are clustered alone."""
+    """Log trust, averaged with the first pass, and labels, both among the clustered classes only."""
     log_trust = np.log(np.sqrt(trust[:, is_clustered] * first[:, is_clustered]) + TRUST_FLOOR)
     return log_trust, (np.cumsum(is_clustered) - 1)[codes]
 
 
 def _calibrated(is_clustered: BoolArray, trust: FloatArray, labels: IntArray) -> FloatArray:
-    """Trust among the classes that are clustered, calibrated again where others were left out."""
+    """Trust among the clustered classes, recalibrated where other classes were left out."""
     if is_clustered.all():
         return trust
     log_trust = np.log(trust[:, is_clustered] + TRUST_FLOOR)
@@ -214,7 +214,7 @@ def _calibrated(is_clustered: BoolArray, trust: FloatArray, labels: IntArray) ->
 
 
 def _calibrating_power(log_trust: FloatArray, labels: IntArray) -> float:
-    """The power of trust that makes given labels most likely."""
+    """The power of trust that makes the given labels most likely."""
     if not len(labels):
         return 1.0
     every = max(1, len(labels) // MAX_ROWS)
@@ -228,7 +228,7 @@ def _calibrating_power(log_trust: FloatArray, labels: IntArray) -> float:
 
 
 def _mixed(random: FloatArray, first: FloatArray, codes: IntArray, randomness: float) -> FloatArray:
-    """Log odds against a random error, mixed with doubt."""
+    """Mix the log odds against a random error with doubt."""
     given, other = _given_and_other(first, codes)
     return np.asarray(randomness * random + (1 - randomness) * DOUBT_SLOPE * (given - other))
 
@@ -247,11 +247,11 @@ def _given_and_other(trust: FloatArray, codes: IntArray) -> tuple[FloatArray, Fl
 
 
 def _shift(log_odds: FloatArray, expected: float) -> float:
-    """What to add to log odds so that P(wrong) sums to what is expected."""
+    """The shift of the log odds that makes P(wrong) sum to the expected number."""
     n = len(log_odds)
     if not n:
         return 0.0
-    # Half a label at least: nothing found is not nothing there.
+    # At least half a label: finding nothing does not prove that all labels are right.
     wanted = min(max(expected, 0.5), 0.9 * n)
     reach = float(np.abs(log_odds).max()) + np.log(n) + 20.0
     return float(brentq(lambda b: expit(-log_odds - b).sum() - wanted, -reach, reach))

@@ -1,4 +1,4 @@
-"""How wrong labels come about: a model of random errors, fitted by expectation maximization."""
+"""A model of random label errors, fitted by expectation maximization."""
 
 from dataclasses import dataclass
 
@@ -9,22 +9,22 @@ from neighboragg._core.stats import softmax
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._store.objects import Stored
 
-# Trust is calibrated to labels of which some are wrong, so trust in the right one is sharper: steps to try.
+# Trust is calibrated to partly wrong labels, so trust in the right label is sharper. These are the steps to try.
 SHARPNESSES = (1.0, 1.22, 1.5, 1.83, 2.25, 2.8, 3.4)
 PLAUSIBILITIES = (0.0, 0.5, 1.0)
 PLAUSIBILITY_FLOOR = 0.01
-# Of the gamma prior of class pairs: 0.3 lets few pairs make all errors, 300 none stand out.
+# Shapes of the gamma prior of class pairs: with 0.3 a few pairs can make all errors, with 300 all are alike.
 PAIR_SHAPES = np.array([0.3, 1, 3, 10, 30, 100, 300])
 CONFIDENT = 0.7
 FIRST_RATE, MIN_RATE, MAX_RATE = 0.08, 1e-4, 0.6
 N_ITERATIONS, TOLERANCE = 25, 1e-5
-# More rows than these add little to a few numbers.
+# More rows hardly improve so few parameters.
 MAX_ROWS = 20_000
 
 
 @dataclass(frozen=True)
 class NoiseModel(Stored):
-    """How the given label comes about: the right one, or with probability `rate` another."""
+    """The given label is the right one, or with probability `rate` another."""
 
     rate: float
     sharpness: float
@@ -60,7 +60,7 @@ def fit_noise_model(trust: FloatArray, codes: IntArray) -> NoiseModel:
         near = SHARPNESSES[max(0, at - 1) : at + 2]
         tried += [_fit(t, y, sharpness, g, start) for g in PLAUSIBILITIES[1:] for sharpness in near]
     best = max(tried, key=_gain)
-    # Between the steps, so results do not jump from one to the next.
+    # Interpolated, so results do not jump from one step to the next.
     sharpness = _peak([model for model in tried if model.plausibility == best.plausibility])
     return max(best, _fit(t, y, sharpness, best.plausibility, start), key=_gain)
 
@@ -120,7 +120,7 @@ def _wrong(right: FloatArray, kernel: FloatArray, pairs: FloatArray, rate: float
 
 
 def _first_pairs(t: FloatArray, y: IntArray) -> FloatArray:
-    """Pairs among confident disagreements, to start from."""
+    """Starting values of the pairs: the confident disagreements."""
     n_classes = t.shape[1]
     best, counts = t.argmax(axis=1), np.zeros((n_classes, n_classes))
     np.add.at(counts, (best, y), (best != y) & (t.max(axis=1) > CONFIDENT))

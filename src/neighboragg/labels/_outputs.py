@@ -63,7 +63,7 @@ def _absolute(path: Any) -> str:
 
 @dataclass(frozen=True)
 class AuditFiles:
-    """Where an audit and its review are kept."""
+    """The files of an audit and its review."""
 
     flagged: Path
 
@@ -74,7 +74,7 @@ class AuditFiles:
 
     @property
     def findings(self) -> Path:
-        """Findings other than labels that look wrong."""
+        """Findings other than suspicious labels."""
         return self.flagged.with_suffix(".findings.csv")
 
     @property
@@ -88,7 +88,7 @@ class AuditFiles:
         return self.review.with_suffix(".decisions.sqlite")
 
     def check(self, table: str, *, overwrite: bool) -> None:
-        """Raise if the files cannot be written, or would be written over the table."""
+        """Raise if the files cannot be written or would overwrite the table."""
         if self.flagged.suffix.lower() != ".csv":
             raise InvalidParameterError(
                 f"The output {self.flagged} must end in .csv; the plot and the review set go next to it."
@@ -100,22 +100,22 @@ class AuditFiles:
         check_outputs(*outputs, overwrite=overwrite)
 
     def check_decisions(self, review_set: ReviewSet) -> None:
-        """Raise if there are decisions about other rows, which a new review set would orphan."""
+        """Raise if the decisions file is about other rows; a new review set would orphan it."""
         if self.decisions.exists() and self._earlier_fingerprint() != review_set.fingerprint:
             raise InvalidInputError(
-                f"{self.decisions} holds decisions about an earlier audit, which these flags do not fit.\n"
+                f"{self.decisions} contains decisions about an earlier audit, which do not fit these flags.\n"
                 "Hint: choose another name with -o, or move that file away."
             )
 
     def _earlier_fingerprint(self) -> str | None:
-        """The rows and labels that existing decisions are about; None if their review set is gone or damaged."""
+        """The rows and labels of the existing decisions; None if their review set is missing or damaged."""
         try:
             return load_review_set(self.review).fingerprint
         except (OSError, NeighborAggError):
             return None
 
     def existing_review(self) -> Path:
-        """The review set, which must be there."""
+        """The review set; raises if it is missing."""
         if not self.review.exists():
             raise InvalidInputError(
                 f"There is no review set {self.review}.\n"
@@ -125,19 +125,19 @@ class AuditFiles:
 
 
 def _check_not_among_images(output: Path, folder: Path) -> None:
-    """Raise if the plot of an audit would become an image of a class of the folder that was audited."""
+    """Raise if the plot of an audit would become an image of the audited folder."""
     inside = folder.is_dir() and folder.resolve() in output.resolve().parent.parents
     if inside and not holds_parquet(folder):
         raise InvalidInputError(
-            f"The output {output} would lie among the images of {folder}.\nHint: choose another with -o."
+            f"The output {output} would end up among the images of {folder}.\nHint: choose another path with -o."
         )
 
 
 def check_not_input(table: Path, output: Path) -> None:
-    """Raise if the output would be written over the table."""
+    """Raise if the output would overwrite the table."""
     if output.exists() and table.exists() and output.samefile(table):
         raise InvalidInputError(
-            f"The output {output} would replace the table.\nHint: choose another with -o."
+            f"The output {output} would replace the table.\nHint: choose another path with -o."
         )
 
 
@@ -155,23 +155,23 @@ class Audit:
     labels : ndarray of str of shape (n_rows,)
         The label of every row as text; empty where it is missing.
     result : MislabelResult
-        The judgment of each row that was judged.
+        Scores and flags of the scored rows.
     rows : ndarray of int of shape (n,)
-        Position of each judged row in the source, counted from 0.
+        Position of each scored row in the source, counted from 0.
     roles : tuple of ColumnRole
-        What each column was used for, or why it was not; empty if labels were not judged by columns.
+        How each column was used, or why it was not; empty if labels were not scored by columns.
     findings : tuple of Finding
-        What was found besides labels that look wrong.
+        Findings other than suspicious labels.
     kinds : tuple of Kind
-        The kinds of findings that were looked for.
+        The kinds of findings that were searched.
     review_set : ReviewSet
-        What a person is to look at.
+        The rows for a person to review.
     frame : pandas.DataFrame
         The columns of the rows to review and of their neighbors, by position in the source.
     notes : tuple of str
-        What to know about the source and the judgment.
-    judged_by : str
-        What labels were judged by.
+        Notes about the source and the scores.
+    scored_by : str
+        The evidence that labels were scored by.
     """
 
     source: Source = field(repr=False)
@@ -184,7 +184,7 @@ class Audit:
     review_set: ReviewSet = field(repr=False)
     frame: Any = field(repr=False)
     notes: tuple[str, ...] = ()
-    judged_by: str = "embeddings."
+    scored_by: str = "embeddings."
 
     def counts(self) -> dict[str, int]:
         """Number of rows found, by kind.
@@ -202,7 +202,7 @@ class Audit:
         return {kind: len(found) for kind, found in rows.items()}
 
     def summary(self) -> str:
-        """What labels were judged by, and what was found, as text.
+        """The evidence that was used and the findings, as text.
 
         Returns
         -------
@@ -210,9 +210,9 @@ class Audit:
         """
         result = self.result
         name = Path(self.source.name).name
-        parts = [f"{len(result):,} labels of {name}, judged by"]
-        parts[0] += f":{self.judged_by}" if self.roles else f" {self.judged_by}"
-        titles = {WRONG: "labels that look wrong"} | {kind.name: kind.title for kind in self.kinds}
+        parts = [f"{len(result):,} labels of {name}, scored by"]
+        parts[0] += f":{self.scored_by}" if self.roles else f" {self.scored_by}"
+        titles = {WRONG: "suspicious labels"} | {kind.name: kind.title for kind in self.kinds}
         counts = self.counts()
         width = max(len(f"{count:,}") for count in counts.values())
         parts.append(
@@ -231,13 +231,13 @@ class Audit:
         return "\n\n".join(parts)
 
     def to_frame(self) -> Any:
-        """The flagged rows, most suspicious first, with what was found and their own columns.
+        """The flagged rows, most suspicious first, with scores, reasons and their own columns.
 
         Returns
         -------
         frame : pandas.DataFrame
             Columns row (its label in the index of a data frame, else counted from 0), where (as the file shows it),
-            given, suggested, p_wrong, trust, suggested_trust, reasons, and those of the source.
+            given, suggested, p_wrong, trust, suggested_trust, reasons, and the columns of the source.
         """
         pandas = import_extra("pandas", extra="cli", purpose="Audit.to_frame")
         flagged = self._flagged()
@@ -251,7 +251,7 @@ class Audit:
         return pandas.concat([found, own], axis=1).reset_index(drop=True)
 
     def findings_frame(self) -> Any:
-        """The findings other than labels that look wrong, one line for each row of each.
+        """The findings other than suspicious labels, one line per row and finding.
 
         Returns
         -------
@@ -273,7 +273,7 @@ class Audit:
         Returns
         -------
         files : AuditFiles
-            Where they are.
+            Their paths.
         """
         files = AuditFiles(Path(output))
         files.check(self.source.name, overwrite=overwrite)
@@ -312,7 +312,7 @@ class Audit:
 
 
 def write_csv(frame: Any, path: Path) -> None:
-    """A CSV file that is likely to be opened in a spreadsheet, which must not run what it finds there."""
+    """A CSV file that may be opened in a spreadsheet, which must not execute its cells."""
     safe = frame.map(escape_formula).set_axis([escape_formula(name) for name in frame.columns], axis=1)
     safe.to_csv(path, index=False)
 

@@ -13,13 +13,13 @@ from neighboragg._core.views import LEARNED, view_of
 from neighboragg._report.label_plots import LabelMatrixDisplay, LabelScoreDisplay
 from neighboragg._store.objects import Savable
 from neighboragg.labels._label_trust import WORDS, LabelTrust
-from neighboragg.labels._rules import Flags, JudgedLabels
+from neighboragg.labels._rules import Flags, LabelScores
 from neighboragg.promises import conformal_p_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# A row is isolated if hardly any other is so far from its nearest neighbor, and it is far.
+# A row is isolated if its nearest neighbor is far, and farther than that of nearly all other rows.
 ISOLATED_QUANTILE, ISOLATED_FACTOR = 0.99, 2.0
 
 
@@ -35,13 +35,13 @@ def reasons_for(
     distances: Mapping[str, FloatArray],
     lone: BoolArray | None = None,
 ) -> list[tuple[str, ...]]:
-    """Say for each flagged row what speaks against its label."""
+    """Reasons against the label of each flagged row."""
     names = [repr(label) for label in classes.tolist()]
     if lone is None:
         lone = (np.bincount(codes, minlength=len(classes)) == 1)[codes]
     several = len({view_of(name) for name in votes}) > 1
     within = {name: _within(name, several) for name in votes}
-    # A learned metric makes near and far what helps to tell classes apart; it says nothing about odd rows.
+    # Distances in a learned metric separate classes; they do not reveal odd rows.
     isolated = {view: isolated_rows(nearest) for view, nearest in distances.items() if view == view_of(view)}
     favorites = {name: proba.argmax(axis=1) for name, proba in predictions.items()}
 
@@ -52,7 +52,7 @@ def reasons_for(
             found.append(f"only row of class {names[given]}")
         disagree = {name: counts[i] for name, counts in votes.items() if counts[i, other] > counts[i, given]}
         for name, counts in disagree.items():
-            # In a learned metric the same is no further reason.
+            # Repeating it for the learned metric would not be another reason.
             if name == view_of(name) or view_of(name) not in disagree:
                 share = f"{counts[other]:.0f} of {counts.sum():.0f}"
                 found.append(f"neighbors{within[name]} disagree ({share} are {names[other]})")
@@ -68,14 +68,14 @@ def reasons_for(
 
 
 def _within(name: str, several: bool) -> str:
-    """Where neighbors were looked for; views are named only where there are several."""
+    """The space that neighbors were searched in; views are named only if there are several."""
     if several:
         return f" in {name!r}"
     return "" if name == view_of(name) else f" in a {LEARNED}"
 
 
 def isolated_rows(distances: FloatArray) -> BoolArray:
-    """Rows much farther from their nearest neighbor than nearly all others are."""
+    """Rows much farther from their nearest neighbor than nearly all others."""
     finite = distances[np.isfinite(distances)]
     if not len(finite):
         return np.ones(len(distances), dtype=bool)
@@ -85,13 +85,13 @@ def isolated_rows(distances: FloatArray) -> BoolArray:
 
 KIND = "MislabelResult"
 N_SHOWN = 5
-# From here on errors are said to look like one sort only.
+# Beyond these limits, the text names one kind of error only.
 MOSTLY = 0.75
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MislabelResult(Savable):
-    """Labels judged one by one; made by :func:`find_mislabeled` and :class:`MislabelDetector`.
+    """Scores, flags and reasons for every label; made by :func:`find_mislabeled` and :class:`MislabelDetector`.
 
     Parameters
     ----------
@@ -104,21 +104,21 @@ class MislabelResult(Savable):
         Estimated probability that the label is wrong. Its order is better than its level: errors that look right to
         a model, above all labels that a model made, get a low probability, and their number is underestimated.
     p_values : ndarray of shape (n,)
-        Small is suspicious. If rows with verified labels were given, the conformal p-value against those:
-        (1 + number of verified scores at or below) / (m + 1). Otherwise the same against all other rows, that
-        is the rank of the score divided by n, which is conservative for a right label as wrong ones are among
-        those others. A verified row is compared with the rest of the verified rows.
+        Small is suspicious. With verified rows, the conformal p-value against them: (1 + number of verified scores at
+        or below) / (m + 1). Otherwise the same against all other rows, the rank of the score divided by n. This is
+        conservative for a right label because some of the others are wrong. A verified row is compared with the rest of
+        the verified rows.
     given, suggested : ndarray of shape (n,)
-        The label as given, and the most trusted other one.
+        The given label, and the most trusted other label.
     label_trust, suggested_trust : ndarray of shape (n,)
         Trust in each of them.
     trust : ndarray of shape (n, n_classes)
         Trust in every class, columns as `classes`; rows sum to one.
     classes : ndarray of shape (n_classes,)
     reasons : tuple of tuple of str
-        What speaks against each flagged label; empty for the others.
+        Reasons against each flagged label; empty for the others.
     threshold : float
-        A row is flagged if its score is below.
+        A row is flagged if its score is below this.
     rule : str
         How the threshold was chosen.
     noise_rate : float
@@ -126,17 +126,17 @@ class MislabelResult(Savable):
         model cannot be counted. :func:`~neighboragg.promises.errors_left_interval` gives an exact one from a random
         sample of the rows that a person has reviewed.
     randomness : float
-        From 1, the errors look random, to 0, they look like ambiguity, or there are none.
+        1 if errors look random, 0 if they look like ambiguity (or none were found), or a value in between.
     given_neighbors, suggested_neighbors : ndarray of shape (n, k)
-        Row numbers of the nearest rows with the given and with the suggested label; -1 where there are fewer.
+        Row numbers of the nearest rows with the given and with the suggested label; padded with -1.
     given_distances, suggested_distances : ndarray of shape (n, k)
-        Their distances; inf where there are fewer.
+        Their distances; padded with inf.
     promise : str
         What the rule promises about false alarms.
     notes : tuple of str
-        What else to know about these rows.
+        Notes about these rows.
     index : pandas.Index or None
-        Names of the rows, if they came as a pandas data frame; otherwise they are numbered from 0.
+        Index of the rows if they were a pandas data frame; otherwise they are numbered from 0.
 
     Examples
     --------
@@ -191,7 +191,7 @@ class MislabelResult(Savable):
         return np.argsort(self.scores, kind="stable")
 
     def summary(self, rows: ArrayLike | None = None) -> str:
-        """What was found, in a few lines of text.
+        """Summarize the result in a few lines of text.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class MislabelResult(Savable):
         if self.randomness > MOSTLY:
             case = "The errors look random."
         elif self.randomness < 1 - MOSTLY:
-            case = "Errors, if there are any, look like ambiguity, so that it may also be too high."
+            case = "Errors, if any, look like ambiguity, so it may also be too high."
         else:
             case = "Some errors look random, others like ambiguity."
         return (
@@ -245,7 +245,7 @@ class MislabelResult(Savable):
         -------
         frame : pandas.DataFrame
             Columns given, suggested, flagged, p_wrong, trust (in the given label), suggested_trust, reasons (joined
-            by semicolons). Its index is that of the data frame that was judged.
+            by semicolons), with the index of the data frame that was searched.
         """
         pandas = import_extra("pandas", extra="cli", purpose="MislabelResult.to_frame")
         return pandas.DataFrame(
@@ -287,7 +287,7 @@ class MislabelResult(Savable):
         ax : matplotlib Axes, default=None
             Axes to plot on. None makes a new figure.
         max_classes : int, default=30
-            Most classes to show.
+            Largest number of classes to show.
         **kwargs : dict
             Further arguments of :meth:`LabelMatrixDisplay.plot`.
 
@@ -301,7 +301,7 @@ class MislabelResult(Savable):
         return flagged.plot(ax, **kwargs)
 
     def _saved_state(self) -> dict[str, Any]:
-        # Lines without a reason are many, and need not be written.
+        # Most lines have no reasons; joining those would be slow.
         index = None if self.index is None else np.asarray(self.index)
         if index is not None and index.dtype.kind not in "iu":
             index = np.array([str(name) for name in index])
@@ -340,7 +340,7 @@ N_KEPT_NEIGHBORS = 5
 def build_result(
     fitted: LabelTrust,
     classes: Array,
-    judged: JudgedLabels,
+    labels: LabelScores,
     flags: Flags,
     *,
     proba: FloatArray | None,
@@ -349,15 +349,15 @@ def build_result(
     index: Any = None,
 ) -> MislabelResult:
     """Collect flags, suggestions, reasons and neighbors of the rows fitted on."""
-    codes, trust = judged.codes, fitted.trust
+    codes, trust = labels.codes, fitted.trust
     other = best_other_class(trust, codes)
     row = np.arange(len(codes))
     kept = slice(N_KEPT_NEIGHBORS)
     near = next(iter(fitted.neighbors.values()))
     return MislabelResult(
         mask=flags.mask,
-        scores=judged.scores,
-        p_values=label_p_values(judged.scores, judged.verified),
+        scores=labels.scores,
+        p_values=label_p_values(labels.scores, labels.verified),
         given=classes[codes],
         suggested=classes[other],
         label_trust=trust[row, codes],
@@ -367,9 +367,9 @@ def build_result(
         reasons=_reasons(proba, codes, fitted, classes, flags.mask),
         threshold=flags.threshold,
         rule=rule,
-        p_wrong=judged.noise.p_wrong,
-        noise_rate=judged.noise.rate,
-        randomness=judged.noise.noise.randomness,
+        p_wrong=labels.noise.p_wrong,
+        noise_rate=labels.noise.rate,
+        randomness=labels.noise.noise.randomness,
         given_neighbors=near.ids[row, codes, kept],
         given_distances=near.distances[row, codes, kept],
         suggested_neighbors=near.ids[row, other, kept],
@@ -425,7 +425,7 @@ class NewLabels:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What speaks for and against labels: reasons, and the nearest rows with the given and the suggested label."""
+    """Evidence about labels: reasons, and the nearest rows with the given and the suggested label."""
 
     reasons: list[tuple[str, ...]]
     given_neighbors: IntArray
@@ -437,7 +437,7 @@ class Evidence:
 def evidence_of_new_rows(
     fitted: LabelTrust, classes: Array, X: FloatArray, codes: IntArray, proba: FloatArray | None, terms: Any
 ) -> Evidence:
-    """Evidence about labels of rows that were not fitted on."""
+    """Evidence about the labels of new rows."""
     trust, _ = fitted.trust_of(X, proba, terms)
     other, row, kept = best_other_class(trust, codes), np.arange(len(codes)), slice(N_KEPT_NEIGHBORS)
     found = fitted.passes[0].neighbors.of_new_rows(X)
@@ -453,7 +453,7 @@ def evidence_of_new_rows(
         trust=trust,
         votes={view: near.nearest(near.ids.shape[2]).sum(axis=2) for view, near in found.items()},
         predictions=predictions,
-        distances={},  # whether a row is isolated is known among the fitted rows alone
+        distances={},  # isolated rows are known only among the fitted rows
         lone=np.zeros(len(codes), dtype=bool),
     )
     near = next(iter(found.values()))

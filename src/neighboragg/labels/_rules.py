@@ -17,12 +17,12 @@ from neighboragg.exceptions import InvalidInputError, InvalidParameterError, Tru
 from neighboragg.labels._noise import NoiseEstimate
 from neighboragg.promises import benjamini_hochberg, cmd_threshold, conformal_p_values
 
-REVIEW = "Review a random sample of the flags for an interval (precision_interval)."
+REVIEW = "To bound their precision, review a random sample of the flags (precision_interval)."
 
 
 @dataclass(frozen=True)
-class JudgedLabels:
-    """What is known of n labels when a rule is asked."""
+class LabelScores:
+    """Scores, trust and estimated noise of n labels: the input of a flag rule."""
 
     scores: FloatArray
     trust: FloatArray
@@ -33,7 +33,7 @@ class JudgedLabels:
 
 @dataclass(frozen=True)
 class Flags:
-    """Which labels are flagged, the score below which further ones are, and what that promises."""
+    """The flagged labels, the score below which further labels are flagged, and the promise."""
 
     mask: BoolArray
     threshold: float
@@ -43,35 +43,35 @@ class Flags:
 class FlagRule(Stored, ABC):
     """Which labels to flag, from their scores."""
 
-    #: What results call the rule.
+    #: The name of the rule in results.
     name: ClassVar[str]
-    #: Whether it flags nothing where rows do not predict labels; a number asked for, or verified rows, need not that.
+    #: Whether to flag nothing if rows do not predict labels; not needed with a fixed number or verified rows.
     needs_evidence: ClassVar[bool] = True
 
     @abstractmethod
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Choose the labels to flag, none of them verified."""
 
     def check(self, verified: BoolArray) -> None:
-        """Raise, before any work is done, if the rule cannot be kept with these rows."""
+        """Raise early if the rule cannot hold for these rows."""
 
     def flag_new(self, scores: FloatArray, threshold: float, verified_scores: FloatArray) -> BoolArray:
-        """Flag further labels by the threshold of the first, and the scores of the verified among those."""
+        """Flag further labels by the threshold and the verified scores of the first rows."""
         return scores < threshold
 
     def flag_all(self, scores: FloatArray, verified: BoolArray, fitted: Flags, noise_rate: float) -> Flags:
-        """Flag all labels of a source, of which a sample was fitted on; by the threshold of the sample."""
+        """Flag all labels of a source by the threshold of the fitted sample."""
         return Flags(~verified & (scores < fitted.threshold), fitted.threshold, fitted.promise)
 
 
 @dataclass(frozen=True)
 class Nothing(FlagRule):
-    """Flag no label, now or later, and say why; stands in for a rule that has nothing to go by."""
+    """Never flag a label, and explain why; replaces a rule that lacks evidence."""
 
-    name: str  # type: ignore[misc]  # that of the rule it stands in for
+    name: str  # type: ignore[misc]  # the name of the rule that it replaces
     reason: str
 
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Flag nothing."""
         return Flags(np.zeros(len(labels.scores), dtype=bool), -np.inf, self.reason)
 
@@ -82,21 +82,21 @@ class Nothing(FlagRule):
 
 @dataclass(frozen=True)
 class Sampled(FlagRule):
-    """Flag every label of a sample, to have reasons for all, with the threshold that a rule takes from it."""
+    """Flag every label of a sample, to get reasons for all, with the threshold of another rule."""
 
     rule: FlagRule
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """That of the rule."""
+        """The value of the rule."""
         return self.rule.name
 
     @property
     def needs_evidence(self) -> bool:  # type: ignore[override]
-        """As the rule."""
+        """Check the rule."""
         return self.rule.needs_evidence
 
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Flag everything."""
         found = self.rule.flag(labels) if self.needs_evidence else Flags(labels.verified, -np.inf, "")
         return Flags(np.ones(len(labels.scores), dtype=bool), found.threshold, found.promise)
@@ -104,7 +104,7 @@ class Sampled(FlagRule):
 
 @dataclass(frozen=True)
 class Budget(FlagRule):
-    """Flag exactly the `n` most suspicious labels; of equal scores, those that come first.
+    """Flag exactly the `n` most suspicious labels; ties are broken by the order of rows.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Budget(FlagRule):
 
     Notes
     -----
-    Nothing is promised about false alarms. ``flag=100`` is short for ``flag=Budget(100)``.
+    No promise is made about false alarms. ``flag=100`` is short for ``flag=Budget(100)``.
 
     Examples
     --------
@@ -133,14 +133,14 @@ class Budget(FlagRule):
         check_integer(self.n, "n", "Budget", minimum=1)
 
     def check(self, verified: BoolArray) -> None:
-        """Raise if there are fewer labels than are to be flagged."""
+        """Raise if `n` exceeds the number of labels."""
         if self.n > (most := int((~verified).sum())):
             raise InvalidParameterError(
-                f"Budget({self.n}) asks for more flags than there are labels to flag, {most}.\n"
+                f"Budget({self.n}) exceeds the number of labels that can be flagged, {most}.\n"
                 f"Hint: Budget({most}) flags them all."
             )
 
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Flag the lowest scores."""
         return self.flag_all(labels.scores, labels.verified)
 
@@ -153,7 +153,7 @@ class Budget(FlagRule):
         mask = np.zeros(len(scores), dtype=bool)
         mask[order[: self.n]] = True
         threshold = float(scores[order[self.n]]) if self.n < len(order) else np.inf
-        return Flags(mask, threshold, f"As many as asked for; no promise about false alarms. {REVIEW}")
+        return Flags(mask, threshold, f"A fixed number, without a promise about false alarms. {REVIEW}")
 
 
 @dataclass(frozen=True)
@@ -162,12 +162,12 @@ class Estimated(FlagRule):
 
     Notes
     -----
-    Where errors look random, the number is that for which the expected F1 of the flags is largest; where they look
-    like ambiguity, that of rows whose trust is confident of another class (:func:`confident_count`), and more where
-    those are above 12% of all, up to the number estimated to be wrong; in between a mean of the two. The estimated
-    share of wrong labels can therefore be larger than the share flagged: errors that look like hard rows cannot be told
-    from them, and to flag as many would mostly flag right labels where classes overlap. Labels that tie at the
-    threshold are not flagged. Nothing is promised about false alarms.
+    If errors look random, the number maximizes the expected F1 of the flags. If they look like ambiguity, it is the
+    number of rows whose trust is confident of another class (:func:`confident_count`), and more if these exceed 12% of
+    all rows, up to the number estimated to be wrong. In between, it is a mean of the two. The estimated share of wrong
+    labels can therefore exceed the flagged share: errors that look like hard rows cannot be distinguished from them,
+    and flagging as many would mostly flag right labels where classes overlap. Labels that tie at the threshold are not
+    flagged. No promise is made about false alarms.
     ``flag="estimated"`` is short for ``flag=Estimated()``.
 
     Examples
@@ -182,26 +182,26 @@ class Estimated(FlagRule):
 
     name: ClassVar[str] = "estimated"
 
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Flag the lowest scores."""
         tested = ~labels.verified
         count = labels.noise.n_to_flag(tested)
         ordered = np.sort(labels.scores[tested])
         threshold = float(ordered[count]) if count < len(ordered) else np.inf
         promise = (
-            "Those that trust is confident are wrong, which may be fewer than are estimated to be wrong; no promise "
-            f"about false alarms. {REVIEW}"
+            "The labels that trust is confident are wrong, which may be fewer than estimated, without a promise about "
+            f"false alarms. {REVIEW}"
         )
         return Flags(tested & (labels.scores < threshold), threshold, promise)
 
 
-# Estimates above this are no estimates; the threshold is not defined at 1.
-MOST_NOISE = 0.99
+# Estimates are capped here; the threshold is not defined at 1.
+MAX_NOISE = 0.99
 
 
 @dataclass(frozen=True)
 class FalseAlarms(FlagRule):
-    """Flag at most a share `level` of the right labels, if no more are wrong than assumed: conformal detection.
+    """Flag at most a share `level` of the right labels, given a bound on the wrong ones: conformal detection.
 
     Parameters
     ----------
@@ -214,11 +214,11 @@ class FalseAlarms(FlagRule):
     -----
     The rule flags about this share of the labels on any data: `level` is a false-alarm rate, not a precision.
 
-    *Assumption:* at most a share `noise_rate` of the labels is wrong. It is all that is needed for the labels fitted
-    on; for new rows, scores of their right labels must also be exchangeable with those of the fitted ones
+    *Assumption:* at most a share `noise_rate` of the labels is wrong. This suffices for the labels fitted on.
+    For new rows, scores of their right labels must also be exchangeable with those of the fitted ones
     (:func:`cmd_threshold`). If a share w is wrong and r < w was assumed, up to ``level * (1 - r) / (1 - w)`` of the
     right labels are flagged: 11.8% instead of 10% for w = 15% and r = 0. An estimated rate is too low where wrong
-    labels look right to a model: copies that vouch for each other, or labels that a model made.
+    labels look right to a model, such as copies that confirm each other, or labels made by a model.
 
     ``flag=0.05`` is short for ``flag=FalseAlarms(0.05)``.
 
@@ -247,7 +247,7 @@ class FalseAlarms(FlagRule):
         if self.noise_rate is not None:
             check_real(self.noise_rate, "noise_rate", "FalseAlarms", low=0, high=1, closed="left")
 
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Flag scores below the conformal threshold."""
         return self.flag_all(labels.scores, labels.verified, None, labels.noise.rate)
 
@@ -255,7 +255,7 @@ class FalseAlarms(FlagRule):
         self, scores: FloatArray, verified: BoolArray, fitted: Flags | None, noise_rate: float
     ) -> Flags:
         """Flag scores below the conformal threshold of all."""
-        rate = min(noise_rate, MOST_NOISE) if self.noise_rate is None else self.noise_rate
+        rate = min(noise_rate, MAX_NOISE) if self.noise_rate is None else self.noise_rate
         threshold = cmd_threshold(scores, alpha=self.level, noise_rate=rate)
         most = math.floor(self.level * len(scores) * (1 - rate))
         promise = (
@@ -281,13 +281,13 @@ class FDR(FlagRule):
 
     Notes
     -----
-    Needs `verified` rows, a random sample of the right labels. They take part in the fit like any other, which
-    makes their scores exchangeable with those of other right labels; conformal p-values against them and the
-    step-up rule of Benjamini and Hochberg do the rest (:func:`conformal_p_values`, :func:`benjamini_hochberg`).
+    Needs `verified` rows, a random sample of the right labels. They take part in the fit like any other row, so their
+    scores are exchangeable with those of other right labels. The flags follow from conformal p-values against them and
+    the step-up rule of Benjamini and Hochberg (:func:`conformal_p_values`, :func:`benjamini_hochberg`).
 
-    Rows that were verified because they looked right are no random sample: most flags are then false alarms. A
-    warning says so where too few verified rows have low scores for chance to explain it (exact tests, at 1e-3 in all),
-    with twice as many wrong labels allowed for among the others as are estimated.
+    Rows that were verified because they looked right are not a random sample; most flags are then false alarms. A
+    warning is raised if chance cannot explain how few verified rows have low scores (exact tests, at 1e-3 in total),
+    allowing for twice the estimated number of wrong labels among the others.
 
     Examples
     --------
@@ -312,14 +312,14 @@ class FDR(FlagRule):
         check_real(self.level, "level", "FDR", low=0, high=1)
 
     def check(self, verified: BoolArray) -> None:
-        """Raise if there are no verified rows."""
+        """Raise without verified rows."""
         if not verified.any():
             raise InvalidInputError(
                 "The rule FDR needs rows whose labels have been verified.\n"
                 "Hint: pass verified=rows, a random sample of right labels, or choose another rule."
             )
 
-    def flag(self, labels: JudgedLabels) -> Flags:
+    def flag(self, labels: LabelScores) -> Flags:
         """Flag the discoveries among the labels that are not verified."""
         noise_rate = float(labels.noise.p_wrong[~labels.verified].mean()) if (~labels.verified).any() else 0.0
         return self.flag_all(labels.scores, labels.verified, noise_rate=noise_rate)
@@ -345,7 +345,8 @@ class FDR(FlagRule):
         least = math.ceil(len(tested) / (self.level * (m + 1)))
         promise = (
             f"On average at most {self.level:.3g} of the flags are false alarms, if the {m:,} verified rows are a "
-            f"random sample of the right labels. So few verified rows can only find {least:,} or more at once."
+            f"random sample of the right labels. With this few verified rows, fewer than {least:,} wrong labels cannot "
+            "be detected."
         )
         if not found.any():
             return Flags(mask, -np.inf, promise)
@@ -378,7 +379,7 @@ def look_chosen(verified: FloatArray, others: FloatArray, n_wrong: int) -> bool:
 
 
 def as_rule(flag: Any, owner: str) -> FlagRule:
-    """The rule that a `flag` parameter stands for."""
+    """Convert a `flag` parameter to a rule."""
     if isinstance(flag, FlagRule):
         return flag
     if isinstance(flag, str) and flag == "estimated":

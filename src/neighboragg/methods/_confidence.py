@@ -19,7 +19,7 @@ class MaxConfidence(TrustMethod):
 
     Notes
     -----
-    Needs nothing but probabilities; learns nothing.
+    Needs only probabilities; does not learn.
 
     References
     ----------
@@ -57,12 +57,12 @@ class TemperatureScaling(TrustMethod):
 
     Notes
     -----
-    Needs probabilities and validation rows; looks at no vectors. trust = softmax(log(p + 1e-12) / T), where T
+    Needs probabilities and validation rows, not vectors. trust = softmax(log(p + 1e-12) / T), where T
     minimizes the negative log-likelihood of the validation labels, which is convex in 1 / T. Without a single
     validation error there is no minimum: trust would go to 1 for every row. T is then lowered from 1 only until
-    trust expects half an error on the validation rows. Where nothing depends on T (one class, or all
-    probabilities equal), T = 1. With two classes the order of rows is that of
-    :class:`MaxConfidence`; with more it may change.
+    trust expects half an error on the validation rows. If T has no effect (one class, or all
+    probabilities equal), T = 1. With two classes, rows have the same order as under :class:`MaxConfidence`; with more
+    classes it may change.
 
     References
     ----------
@@ -70,7 +70,7 @@ class TemperatureScaling(TrustMethod):
 
     Examples
     --------
-    Always 90 % sure, and right in 3 rows of 4:
+    A classifier that is always 90% sure and right in 3 of 4 rows:
 
     >>> from neighboragg.methods import TemperatureScaling
     >>> method = TemperatureScaling().fit(
@@ -108,7 +108,7 @@ def best_temperature(logits: FloatArray, codes: IntArray) -> float:
         return HOTTEST
     if slope(high) > 0:
         return 1.0 / float(brentq(slope, low, high, xtol=1e-12))
-    # Rows that tie between classes err at any temperature.
+    # Rows with tied classes count as errors at any temperature.
     allowed = expected_errors(high) + 0.5
     if expected_errors(1.0) <= allowed:
         return 1.0
@@ -116,7 +116,7 @@ def best_temperature(logits: FloatArray, codes: IntArray) -> float:
 
 
 # Breaking ties must not cost calibration.
-MOST_CONFIDENCE = 1e-3
+MAX_CONFIDENCE = 1e-3
 
 
 class TopLabelCalibration(TrustMethod):
@@ -125,10 +125,9 @@ class TopLabelCalibration(TrustMethod):
     Parameters
     ----------
     points_per_bin : int, default=50
-        Least number of validation rows in a bin.
+        Smallest number of validation rows in a bin.
     break_ties : bool, default=False
-        Order rows of equal trust by their confidence, by mixing in so little of it that no other two rows change
-        places.
+        Order rows of equal trust by their confidence, mixing in too little of it to reorder any other rows.
 
     Attributes
     ----------
@@ -145,15 +144,15 @@ class TopLabelCalibration(TrustMethod):
 
     Notes
     -----
-    Needs probabilities and validation rows; looks at no vectors. The n validation rows that were predicted to be
-    of class c are cut by confidence into ⌊n / `points_per_bin`⌋ bins of equal mass. Rows of equal confidence
-    share a bin, so that ties make fewer and larger bins. Trust in class c is the accuracy of the bin that p_c
-    falls into, as if c had been predicted; for a class that was not predicted, p_c mostly lies below what was
-    seen, and the lowest bin answers. The trust takes few distinct values: calibrated, with many ties. Where a
-    class has few rows its one bin says nothing about a single row; then break ties, or let :class:`Tuned` choose
+    Needs probabilities and validation rows, not vectors. The n validation rows with predicted class c are cut by
+    confidence into ⌊n / `points_per_bin`⌋ bins of equal mass. Rows of equal confidence
+    share a bin, so ties make fewer and larger bins. Trust in class c is the accuracy of the bin that p_c
+    falls into, as if c had been predicted; for a class that was not predicted, p_c is mostly below the
+    range of the bins, and the lowest bin applies. Trust takes few distinct values: it is calibrated, with many ties. If
+    a class has few rows, its single bin cannot rank them; then break ties, or let :class:`Tuned` choose
     `points_per_bin`.
 
-    In the authors' code a class with fewer than `points_per_bin` rows keeps its confidence as it is; here it uses
+    In the authors' code a class with fewer than `points_per_bin` rows keeps its confidence; here it uses
     the bins of all classes together, which are calibrated.
 
     References
@@ -205,7 +204,7 @@ class TopLabelCalibration(TrustMethod):
 def tie_breaking_weight(values: FloatArray) -> float:
     """w with which (1 − w) · value + w · p never changes the order of two different values, for p in [0, 1]."""
     gaps = np.diff(np.unique(values))
-    return min(MOST_CONFIDENCE, float(gaps.min()) / 4.0) if len(gaps) else MOST_CONFIDENCE
+    return min(MAX_CONFIDENCE, float(gaps.min()) / 4.0) if len(gaps) else MAX_CONFIDENCE
 
 
 def equal_mass_bins(
@@ -216,7 +215,7 @@ def equal_mass_bins(
     order = np.argsort(confidence, kind="stable")
     ranked = confidence[order]
     size = n // max(1, n // points_per_bin)
-    # A bin starts only where the confidence changes: rows that tie cannot be told apart later.
+    # A bin starts only where the confidence changes, because tied rows cannot be separated later.
     changes = 1 + np.flatnonzero(np.diff(ranked) > 0)
     starts = [0]
     while True:

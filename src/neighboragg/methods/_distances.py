@@ -18,8 +18,8 @@ class TrustScore(TrustMethod):
     Parameters
     ----------
     n_neighbors : int, default=2
-        Which neighbor in each class the distance is taken to: 1 is the nearest row, as the paper writes; 2 the
-        second nearest, as its authors' code does. A class with fewer rows is as far as the farthest of them.
+        Rank of the neighbor in each class whose distance is used: 1 is the nearest row, as in the paper; 2 is the
+        second nearest, as in the code of its authors. A class with fewer rows uses the farthest of them.
     filtering : {"none", "density", "uncertainty"}, default="none"
         Reference rows to drop first: "density", the share `alpha` of each class with the largest distance to
         their `filter_neighbors`-th neighbor in the class; "uncertainty", the share `alpha` of all rows whose
@@ -27,9 +27,9 @@ class TrustScore(TrustMethod):
     alpha : float, default=0.0
         Share to drop, in [0, 1).
     filter_neighbors : int, default=10
-        Neighbors looked at by the filters.
+        Number of neighbors that the filters use.
     n_jobs : int, default=None
-        Threads of the search.
+        Number of threads of the search.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class TrustScore(TrustMethod):
 
 
 def positions_in(reference: IntArray, rows: IntArray) -> IntArray:
-    """Where each of `rows` stands in the sorted `reference`; -1 if it does not."""
+    """Position of each of `rows` in the sorted `reference`; -1 if absent."""
     at = np.minimum(np.searchsorted(reference, rows), len(reference) - 1)
     return np.where(reference[at] == rows, at, -1)
 
@@ -142,8 +142,8 @@ def neighbor_agreement(data: FitData, n_neighbors: int, n_jobs: int | None) -> F
 
 # Spread below this share of the largest value is rounding error.
 NEGLIGIBLE = 1e-12
-# Of the mean variance: least variance along any axis, so that a singular covariance can be inverted.
-LEAST_VARIANCE = 1e-10
+# Smallest variance along any axis, as a share of the mean variance; it makes a singular covariance invertible.
+MIN_VARIANCE = 1e-10
 # Coordinates beyond this, in units of the largest within-class deviation, would overflow when squared.
 FARTHEST = 1e100
 
@@ -178,7 +178,7 @@ class Mahalanobis(TrustMethod):
     Needs training rows; uses neither validation rows nor probabilities except for the predicted class. With
     d_c² = (x − μ_c)' Σ⁻¹ (x − μ_c), Σ the shrunk covariance of x − μ_y over all training rows,
     trust_c = 1 / (1 + d_c² / n_features): the order of the published score −d_c², but in [0, 1] and without
-    underflow. A class without training rows is infinitely far: trust 0. Classes are taken for Gaussian clouds of
+    underflow. A class without training rows is infinitely far: trust 0. Classes are modeled as Gaussian clouds of
     one shape; the cost grows with the cube of the number of features.
 
     References
@@ -236,7 +236,7 @@ class Mahalanobis(TrustMethod):
 
 
 def class_means(rows: FloatArray, codes: IntArray, n_classes: int) -> tuple[FloatArray, IntArray]:
-    """Mean of every class, 0 where it has no rows, and the number of its rows."""
+    """Mean of every class (0 without rows), and its number of rows."""
     counts = np.bincount(codes, minlength=n_classes)
     means = np.zeros((n_classes, rows.shape[1]))
     np.add.at(means, codes, rows / counts[codes, None])
@@ -255,7 +255,7 @@ def common_scale(within: FloatArray, around: FloatArray, rows: FloatArray) -> fl
 def whitening(within: FloatArray, share: float | None) -> tuple[FloatArray, float]:
     """Map under which the shrunk covariance of scaled deviations is the identity, and the shrinkage."""
     if np.abs(within).max() < 0.5:
-        # Not the spread within classes set the scale: there is none, and every direction counts alike.
+        # Without any spread within classes, every direction counts alike.
         return np.eye(within.shape[1]), 1.0
     if share is None:
         covariance, shrinkage = ledoit_wolf(within, assume_centered=True)
@@ -265,5 +265,5 @@ def whitening(within: FloatArray, share: float | None) -> tuple[FloatArray, floa
             share,
         )
     variances, axes = np.linalg.eigh(covariance)
-    variances = np.maximum(variances, LEAST_VARIANCE * variances.mean())
+    variances = np.maximum(variances, MIN_VARIANCE * variances.mean())
     return axes / np.sqrt(variances), float(shrinkage)

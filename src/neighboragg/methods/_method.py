@@ -29,8 +29,8 @@ MAX_SHOWN = 10
 class TrustMethod(Savable, BaseEstimator, ABC):
     """A score of how far each prediction of a frozen classifier can be trusted.
 
-    Every method learns from the same arrays and answers with the same shapes, so that any can take the place
-    of another in :class:`~neighboragg.TrustedClassifier`. Subclasses implement `_fit` and `_trust`.
+    Every method learns from the same arrays and returns the same shapes, so methods are interchangeable in
+    :class:`~neighboragg.TrustedClassifier`. Subclasses implement `_fit` and `_trust`.
     """
 
     def fit(
@@ -64,7 +64,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
             All classes in the order of the probability columns (sorted), where `y` may lack some. Defaults to
             the labels in `y`.
         groups : array-like of shape (n_train,), default=None
-            Group of each training row, such as the user, the page or the day it is from, where new rows will be of
+            Group of each training row, such as the user, the page or the day it is from, if new rows will be from
             other groups. A method that learns from neighbors then never uses a row's own group.
         groups_val : array-like of shape (n_val,), default=None
             Group of each validation row; given if and only if `groups` and `X_val` are.
@@ -87,7 +87,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
             The classifier's probabilities.
         exclude : ndarray of int of shape (n,), default=None
             For each row a row of fit that must not be its neighbor, as itself: a position in the training rows,
-            followed by the validation rows, or -1. Methods without neighbors have none to leave out.
+            followed by the validation rows, or -1. Methods without neighbors ignore it.
 
         Returns
         -------
@@ -123,7 +123,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
         ----------
         X : array-like of shape (n, n_features)
         y : array-like of shape (n,)
-            Labels to judge.
+            Labels to score.
         proba : array-like of shape (n, n_classes)
             The classifier's probabilities.
 
@@ -165,7 +165,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
             given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
             raise InvalidInputError(
                 f"{owner}.fit got {given} without {missing}.\nHint: pass both for separate validation rows, or "
-                "neither if proba_val holds out-of-fold probabilities of the training rows."
+                "neither if proba_val contains out-of-fold probabilities of the training rows."
             )
         self.classes_ = np.unique(labels) if classes is None else self._check_classes(classes)
         self.n_features_in_ = rows.shape[1]
@@ -188,7 +188,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
         return FitData(rows, codes, rows_val, codes_val, proba, n_classes)
 
     def _warn_of_disagreement(self, codes: IntArray, proba: FloatArray) -> None:
-        """Warn if the most probable classes look unrelated to the labels, or related in another order of columns."""
+        """Warn if the most probable classes are unrelated to the labels, or match them in another column order."""
         found = agreement(codes, proba.argmax(axis=1), proba.shape[1])
         agreeing = (
             f"proba_val passed to {type(self).__name__} agrees with the labels in {found.agreeing:,} of "
@@ -207,7 +207,7 @@ class TrustMethod(Savable, BaseEstimator, ABC):
             warnings.warn(
                 f"{agreeing}, and unrelated probabilities would in about {found.by_chance:,.0f}.\n"
                 "Hint: check that the rows of proba_val and of the labels are in the same order; trust in a classifier "
-                "at the level of chance rests on the neighbors alone.",
+                "at chance level relies only on the neighbors.",
                 TrustWarning,
                 stacklevel=4,
             )

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from neighboragg._core.checks import check_choice, check_fitted, check_integer, check_labels, check_proba
 from neighboragg._core.estimators import WRAPPED, refuse_network
-from neighboragg._core.progress import announce
+from neighboragg._core.progress import begin_stage
 from neighboragg._core.threads import ONE_THREAD
 from neighboragg._core.types import ArrayLike, FloatArray, IntArray
 from neighboragg._core.views import FEATURES, columns_of, stack_known_views, stack_views
@@ -67,7 +67,7 @@ class NeighborAgg(TrustMethod):
         more of rare classes. With no more rows than that, the result is that of ``Exact()``. With
         ``Approximate(recall=0.99)``, the indexes in ``neighborhoods_.indexes`` report the recall in `recall_`.
     n_jobs : int, default=None
-        Threads of the search.
+        Number of threads of the search.
     random_state : int, RandomState instance or None, default=0
         Seeds the learned metric, the network and automatic second opinions.
 
@@ -372,7 +372,7 @@ class NeighborAgg(TrustMethod):
         views = self.spaces_.views_to_learn(data.codes) if learns else []
         mapped = bool(views) or any(learns_a_map(opinion) for _, opinion in opinions)
         pool_rows = choose_pool_rows(data, mapped, limited=self.aggregator_.indexes_validation, seed=seed)
-        announce("Learning the metric")
+        begin_stage("Learning the metric")
         self.spaces_ = self.spaces_.with_metrics(views, data, pool_rows, seed)
         search = check_search(self.search, type(self).__name__)
         self.neighborhoods_ = Neighborhoods.of(
@@ -385,7 +385,7 @@ class NeighborAgg(TrustMethod):
             n_jobs=self.n_jobs,
         )
         self.opinions_, proba_of = fit_second_opinions(opinions, data, pool_rows)
-        announce(f"Weighing experts by {len(pool_rows):,} validation rows")
+        begin_stage(f"Weighing experts by {len(pool_rows):,} validation rows")
         weight: FloatArray = np.ones(len(pool_rows))
         if self.aggregator_.weighs_rows:
             weight = sample_weights(

@@ -34,7 +34,7 @@ class NeighborGCN(TrustMethod):
     max_iter : int, default=200
         Iterations of L-BFGS.
     n_jobs : int, default=None
-        Threads of the search.
+        Number of threads of the search.
 
     Attributes
     ----------

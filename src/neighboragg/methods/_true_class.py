@@ -1,4 +1,4 @@
-"""True class probability: a small network that predicts what the classifier gives to the right class."""
+"""True class probability: a small network that predicts the probability of the right class."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ BATCH_ROWS = 128
 LEARNING_RATE, FIRST_DECAY, SECOND_DECAY = 3e-3, 0.9, 0.999
 # Epochs without progress on the rows held out, and the fewest rows of which some can be spared for that.
 PATIENCE, ENOUGH_ROWS = 20, 20
-# An input beyond this many standard deviations says no more than one there.
+# Inputs are clipped to this many standard deviations.
 LARGEST_INPUT = 10.0
 
 Weights = list[FloatArray]
@@ -42,7 +42,7 @@ class TrueClassProbability(TrustMethod):
     weights_ : list of ndarray
         Matrix and offset of the hidden layer, vector and offset of the output.
     center_, scale_ : ndarray of shape (n_inputs,)
-        What the inputs are standardized by.
+        Center and scale of the inputs.
 
     Notes
     -----
@@ -53,8 +53,8 @@ class TrueClassProbability(TrustMethod):
     in proportion to their probabilities.
 
     ConfidNet continues the layers of a neural classifier and learns from its training rows. Here the network learns
-    from validation rows: on rows it was trained on a classifier is over-confident, and its errors, which are the
-    thing to learn, are missing. A fifth of the validation rows is held out to stop in time (none of fewer than 20).
+    from validation rows: on its training rows a classifier is over-confident and makes few of the errors that the
+    network has to learn. A fifth of the validation rows is held out for early stopping (none of fewer than 20).
 
     References
     ----------

@@ -57,9 +57,9 @@ def cmd_threshold(scores: ArrayLike, *, alpha: float, noise_rate: float = 0.0) -
     *Ties.* The bound holds for ``score < τ``. With ``score <= τ``, as Algorithm 2 is printed, it holds for
     scores without ties only: if all scores are equal, ``<=`` flags everything.
 
-    *What it is not.* By construction about α(1 - p)N rows are flagged whatever the data, and never more than
+    *It is not a precision.* By construction about α(1 - p)N rows are flagged whatever the data, and never more than
     α(N + 1 - Np) - 1, hence never more than a share α of the correctly labeled among the N rows
-    themselves, if at most Np of them are labeled wrong. α says nothing about how many of the flags are right.
+    themselves, if at most Np of them are labeled wrong. α does not bound the share of flags that are right.
 
     *Rounding.* `alpha` and `noise_rate` are read as the decimal numbers that they print as, and B is computed
     in exact fractions: in binary floating point a hair above an integer would cost one rank, and a hair

@@ -35,7 +35,7 @@ def precision_interval(
     reviewed : int
         Number of flagged rows reviewed.
     n_flagged : int, default=None
-        Size of the flagged set. If None, it is taken as unlimited.
+        Size of the flagged set. None means unlimited.
     confidence_level : float, default=0.95
         Probability with which the interval covers the precision, at least.
 
@@ -51,8 +51,8 @@ def precision_interval(
     Notes
     -----
     *Assumption:* the reviewed rows are a simple random sample of the flagged set, drawn without replacement
-    and of a size fixed beforehand. Rows taken from the top of the ranking, or review until the result
-    pleases, void it.
+    and of a size fixed beforehand. Reviewing the top of the ranking, or stopping when the result looks
+    good, voids it.
 
     With `n_flagged` the interval inverts the exact hypergeometric tails, and shrinks to one point when all
     rows have been reviewed. Without, it is the interval of Clopper and Pearson, which is exact for an
@@ -91,7 +91,7 @@ def precision_interval(
 def errors_left_interval(
     reviewed_wrong: int, reviewed: int, n_unreviewed: int, *, confidence_level: float = 0.95
 ) -> tuple[int, int]:
-    """Interval for the number of wrong labels left among the rows nobody has looked at.
+    """Interval for the number of wrong labels left among the unreviewed rows.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def errors_left_interval(
     The number of wrong labels found is then hypergeometric, X ~ H(n + m, D, m) with m reviewed, n unreviewed
     and D wrong rows in all. The interval holds every D with P(X ≤ x) and P(X ≥ x) both above
     (1 - confidence_level) / 2, minus the x found. It is exact for the finite set: the coverage is at least
-    the confidence level for every D. For the upper limit alone at 95 %, ask for ``confidence_level=0.9``.
+    the confidence level for every D. For the upper limit alone at 95 %, use ``confidence_level=0.9``.
 
     References
     ----------
@@ -167,7 +167,7 @@ def _tail(confidence_level: float, owner: str) -> float:
 
 
 def _check_review(reviewed_wrong: int, reviewed: int, owner: str) -> tuple[int, int]:
-    """Return both counts as ints, the first not above the second."""
+    """Return both counts as ints; raise if the first exceeds the second."""
     wrong = check_integer(reviewed_wrong, "reviewed_wrong", owner, minimum=0)
     seen = check_integer(reviewed, "reviewed", owner, minimum=0)
     if wrong > seen:

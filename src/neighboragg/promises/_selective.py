@@ -29,7 +29,7 @@ from neighboragg.exceptions import (
 from neighboragg.promises._thresholds import SelectiveThreshold, coverage_threshold, risk_threshold
 from neighboragg.trust import Assessment, TrustedClassifier, copies_among, without_warning
 
-# Probability with which calibration rows like those of fit may be called unlike them.
+# Probability of a false alarm: calling calibration rows unfamiliar that are like the training rows.
 STRANGE = 1e-3
 
 
@@ -47,11 +47,10 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
     confidence_level : float, default=0.95
         Probability, over the draw of the calibration rows, that the target is met.
     per_class : bool, default=False
-        One threshold for each predicted class, so that the target holds within every predicted class, all at
-        once.
+        Use one threshold per predicted class, to meet the target within every predicted class simultaneously.
     min_familiarity : float, default=None
         Also reject rows whose familiarity is at most this, whatever their trust; needs a model with neighbors. None
-        does not look at familiarity.
+        ignores familiarity.
     reject_label : label, default=None
         What :meth:`predict` returns for a rejected row. None means -1 for numbers and "reject" for strings.
 
@@ -79,13 +78,13 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
     which are drawn like the familiar new rows: the promise is about accepted rows, as without it. A coverage
     is the share of all rows; rows rejected as unfamiliar count as rejected.
 
-    *What `min_familiarity` promises* is different: of new rows that are like the validation rows of the model, at
-    most this share is rejected as unfamiliar, on average over the draw of the validation rows; see
-    :meth:`TrustedClassifier.familiarity <neighboragg.TrustedClassifier.familiarity>`. It does not promise that rows of
-    unknown classes, or from elsewhere, are found: how many are depends on how far they lie from all that was seen.
+    *What `min_familiarity` promises* is different: of new rows like the validation rows of the model, at most this
+    share is rejected as unfamiliar, on average over the draw of the validation rows; see
+    :meth:`TrustedClassifier.familiarity <neighboragg.TrustedClassifier.familiarity>`. It does not promise to
+    find rows of unknown classes or from other sources: that depends on how far they are from the training rows.
 
-    Neither stands in for the other: an error rate is promised for rows from the source of the calibration rows. Of
-    rows from elsewhere that pass for familiar, nothing is promised.
+    Neither promise replaces the other: the error rate holds for rows from the source of the calibration rows, not for
+    rows from other sources that pass as familiar.
 
     Examples
     --------
@@ -161,7 +160,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         self.classes_ = self.model.classes_
         self.reject_label_ = self._resolve_reject_label()
         check_same_kind(labels, self.classes_, "y", owner)
-        encode_labels(labels, self.classes_, "y", owner)  # refuses labels that the model does not know
+        encode_labels(labels, self.classes_, "y", owner)  # refuses labels unknown to the model
         self._check_min_familiarity(assessed)
         correct, familiar = predicted == labels, self._familiar(assessed)
         self.unfamiliar_ = float((~familiar).mean())
@@ -197,7 +196,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return self.calibrate(X, y)
 
     def accept(self, X: Any) -> BoolArray:
-        """Which predictions are accepted.
+        """Mask of the accepted predictions.
 
         Parameters
         ----------
@@ -288,7 +287,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         if assessed.familiarity is None:
             raise InvalidParameterError(
                 f"The 'min_familiarity' parameter of {owner} needs a model with neighbors; "
-                f"{type(self.model.method_).__name__} has none.\n"
+                f"{type(self.model.method_).__name__} does not use neighbors.\n"
                 "Hint: TrustedClassifier(estimator, method=NeighborAgg())."
             )
         least = self.model.method_.familiarity_.least()
@@ -311,7 +310,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
             )
 
     def _warn_of_unfamiliar_rows(self, n_unfamiliar: int, n_rows: int) -> None:
-        """Warn if more calibration rows are unfamiliar than rows like those of fit would be."""
+        """Warn if more calibration rows are unfamiliar than expected by chance."""
         if not n_unfamiliar or self.min_familiarity is None:
             return
         # Of one model, false alarms have a beta-binomial distribution, the wider the fewer rows are compared with.
@@ -320,9 +319,9 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         if betabinom.sf(n_unfamiliar - 1, n_rows, rank, ranks - rank) < STRANGE:
             warnings.warn(
                 f"{n_unfamiliar} of {n_rows} calibration rows ({n_unfamiliar / n_rows:.1%}) are rejected as "
-                f"unfamiliar, with min_familiarity={self.min_familiarity:g}: they are not like the rows that the model "
-                "was fitted on. The promise holds for rows like the calibration rows, but more of them are rejected.\n"
-                "Hint: fit the model on rows of that kind as well.",
+                f"unfamiliar, with min_familiarity={self.min_familiarity:g}: they differ from the rows that the model "
+                "was fitted on. The promise still holds for rows like the calibration rows, but more are rejected.\n"
+                "Hint: include such rows in fit.",
                 TrustWarning,
                 stacklevel=3,
             )
@@ -335,14 +334,14 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
     def _assess(self, X: Any) -> tuple[Assessment, BoolArray]:
         if not hasattr(self, "thresholds_"):
             raise NotCalibratedError(
-                f"This {type(self).__name__} has no threshold yet.\n"
+                f"This {type(self).__name__} is not calibrated yet.\n"
                 "Hint: calibrate(X_cal, y_cal) with rows that were not used in fitting."
             )
         assessed = self.model.assess(X)
         return assessed, self._accepted(assessed)
 
     def _assess_unseen(self, X: Any) -> Assessment:
-        """Assess rows for a promise, which rows that the model has seen cannot give."""
+        """Assess calibration rows; raise if the model was fitted on them."""
         with without_warning():
             assessed = self.model.assess(X)
         if assessed.seen_in_fit is None or assessed.copies_by_chance:
@@ -388,7 +387,7 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         if label in self.classes_.tolist():
             raise InvalidParameterError(
                 f"The 'reject_label' parameter of {type(self).__name__} is one of the classes: {label!r}.\n"
-                "Hint: reject_label=… with a value that is no class."
+                "Hint: pass a reject_label that is not a class."
             )
         return label
 

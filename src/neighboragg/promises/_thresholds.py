@@ -17,11 +17,11 @@ from neighboragg.exceptions import InvalidInputError
 N_THRESHOLDS = 200
 # The first test accepts about HEAD_START times the fewest rows that could pass, so that one unlucky error does not end
 # the search. It stays within the most trusted quarter of the rows if a test can pass there.
-HEAD_START, LATEST_START, LEAST_START = 3.0, 0.25, 1.2
+HEAD_START, LATEST_START, MIN_START = 3.0, 0.25, 1.2
 # At least this many rows of the grid lie above the first threshold: a quantile of fewer would be inaccurate.
-FEWEST_ABOVE = 5
+MIN_ABOVE = 5
 # Calibration rows set aside to choose the candidate thresholds: a fifth, but at most 200.
-SHARE_FOR_GRID, MOST_FOR_GRID = 0.2, 200
+SHARE_FOR_GRID, MAX_FOR_GRID = 0.2, 200
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def risk_threshold(
     target = check_real(target_risk, "target_risk", "risk_threshold", low=0, high=1)
     level = check_real(confidence_level, "confidence_level", "risk_threshold", low=0, high=1)
     if grid is None:
-        n_aside = min(MOST_FOR_GRID, math.ceil(SHARE_FOR_GRID * len(scores)))
+        n_aside = min(MAX_FOR_GRID, math.ceil(SHARE_FOR_GRID * len(scores)))
         aside = check_random_state(random_state).permutation(len(scores)) < n_aside
         reference, hits, scores = scores[aside], hits[~aside], scores[~aside]
     else:
@@ -185,8 +185,8 @@ def _candidates(reference: FloatArray, n: int, target: float, level: float) -> F
     if not len(reference) or not n:
         return np.empty(0)
     fewest = math.log(1 - level) / math.log1p(-target)  # fewest rows that pass a test if none is an error
-    start = max(min(HEAD_START * fewest, LATEST_START * n), LEAST_START * fewest)
-    first = min(1.0, max(start / n, FEWEST_ABOVE / len(reference)))
+    start = max(min(HEAD_START * fewest, LATEST_START * n), MIN_START * fewest)
+    first = min(1.0, max(start / n, MIN_ABOVE / len(reference)))
     shares = np.linspace(first, 1.0, N_THRESHOLDS)
     found = np.quantile(reference, 1.0 - shares)
     return np.unique(found)[::-1]

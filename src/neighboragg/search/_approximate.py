@@ -119,7 +119,7 @@ class ClassIndex:
 
     def __init__(self, faiss: Any, reference: Reference, code: int, held: IntArray) -> None:
         low, high = int(reference.starts[code]), int(reference.starts[code + 1])
-        self._frame, self._rows = reference.frame, reference.rows[low:high]
+        self._normalization, self._rows = reference.normalization, reference.rows[low:high]
         own = held[(held >= low) & (held < high)] - low
         self._n_held = len(own)
         # Position of each row of the lists: first the rows they were built from, then the held-out rows.
@@ -170,7 +170,7 @@ class ClassIndex:
         return int((n / CLEARLY - n_lists) / READING_COST * n_lists / n)
 
     def _single(self, rows: FloatArray) -> FloatArray:
-        return np.ascontiguousarray(to_single(self._frame.scaled(rows)))
+        return np.ascontiguousarray(to_single(self._normalization.scaled(rows)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ class Blocks(ABC):
 
 
 class ArrayBlocks(Stored, Blocks):
-    """Anything that has a shape and gives rows by slices: arrays of NumPy, Zarr, HDF5 and Dask."""
+    """Any object with a shape and row slices: arrays of NumPy, Zarr, HDF5 and Dask."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -51,7 +51,7 @@ class ArrayBlocks(Stored, Blocks):
     def read(self, size: int) -> Iterator[FloatArray]:
         """Slices, copied to memory one at a time."""
         for start in range(0, self.n_rows, size):
-            # A copy, so the block is no longer tied to pages of a file.
+            # A copy, to release the pages of a file.
             yield _floats(np.array(self.array[start : start + size]))
 
     def _saved_state(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class ParquetBlocks(Blocks):
         self.paths = [str(path) for path in paths]
         self.filesystem = filesystem
         if not self.paths:
-            raise InvalidInputError("There is no Parquet file to read rows from.")
+            raise InvalidInputError("The list of Parquet files is empty.")
         self.sizes: list[int] = []
         self.states = [self._state(path) for path in self.paths]
         for position, path in enumerate(self.paths):
@@ -109,12 +109,12 @@ class ParquetBlocks(Blocks):
                 )
             if self._state(path) != state:
                 raise InvalidInputError(
-                    f"{path} has been written to since it was opened.\n"
+                    f"{path} has changed since it was opened.\n"
                     "Hint: do not write to files that are being read."
                 )
 
     def _state(self, path: str) -> tuple[int, int] | None:
-        """What differs after anybody has written to a file: its size and time; None where there is none."""
+        """Size and modification time of a file, to detect writes; None without a file."""
         if self.filesystem is None:
             found = Path(path).stat() if Path(path).exists() else None
             return found and (found.st_size, found.st_mtime_ns)
@@ -122,7 +122,7 @@ class ParquetBlocks(Blocks):
         return int(info.size or 0), int(info.mtime_ns or 0)
 
     def _width(self, file: Any) -> int:
-        """Numbers of a row; a vector says its length by its type or by the first row."""
+        """Length of a row; for vectors, from their type or the first row."""
         for batch in file.iter_batches(batch_size=1, columns=self.columns, use_threads=False):
             return _matrix(batch, self.columns, "the first file", 0).shape[1]
         return 0
@@ -135,7 +135,7 @@ def map_rows(rows: FloatArray, components: FloatArray) -> FloatArray:
 
 
 def open_rows(source: Any, *, columns: Sequence[str] | None = None) -> tuple[Blocks, ...]:
-    """Anything that holds rows of numbers, as segments that are read one after the other."""
+    """Convert any source of numeric rows to segments that are read one after the other."""
     if isinstance(source, list | tuple) and source and all(_holds_rows(part) for part in source):
         segments = tuple(segment for part in source for segment in open_rows(part, columns=columns))
         widths = {segment.n_features for segment in segments if segment.n_rows}
@@ -173,7 +173,7 @@ def count_rows(segments: Sequence[Blocks]) -> int:
 
 
 def count_features(segments: Sequence[Blocks]) -> int:
-    """Features of all segments; those without rows may not know theirs."""
+    """Number of features of all segments; unknown for segments without rows."""
     return next((segment.n_features for segment in segments if segment.n_rows), segments[0].n_features)
 
 
@@ -214,7 +214,7 @@ def _from_path(path: Path, columns: Sequence[str] | None) -> Blocks:
 
 
 def _floats(rows: Array) -> FloatArray:
-    """In single precision if given so, else double, which holds all other numbers."""
+    """Single precision if given so, else double precision."""
     return rows if rows.dtype == np.float32 else np.asarray(rows, dtype=np.float64)
 
 
@@ -242,12 +242,12 @@ def _column(column: Any, name: str, path: str, start: int) -> Array:
         if (lengths != width).any():
             row = start + int(np.argmax(lengths != width))
             raise InvalidInputError(
-                f"{where} holds vectors of {width} numbers, but of {int(lengths[row - start])} in row {row}."
+                f"{where} contains vectors of {width} numbers, but one of {int(lengths[row - start])} in row {row}."
             )
         values = column.flatten()
     if not (types.is_floating(values.type) or types.is_integer(values.type) or types.is_boolean(values.type)):
         raise InvalidInputError(
-            f"{where} holds {values.type}, not numbers.\nHint: name the columns of numbers with columns=[…]."
+            f"{where} contains {values.type}, not numbers.\nHint: name the columns of numbers with columns=[…]."
         )
     if values.null_count:
         row = start + int(np.argmax(np.asarray(values.is_null()))) // max(1, width)

@@ -10,7 +10,7 @@ import numpy as np
 from neighboragg._core.threads import ONE_THREAD
 from neighboragg._core.types import Array, FloatArray, IntArray
 from neighboragg.search._kernel import can_search, kernel_in_use, search_compiled
-from neighboragg.search._reference import LARGEST_SINGLE, Frame, Reference, to_single
+from neighboragg.search._reference import LARGEST_SINGLE, Normalization, Reference, to_single
 
 UNIT_ROUNDOFF = 2.0**-24
 SMALLEST_SINGLE = 2.0**-126  # smaller values lose some or all digits
@@ -22,17 +22,17 @@ N_SUMS = 8  # partial sums of a squared distance
 
 @dataclass(frozen=True)
 class Queries:
-    """A batch of query rows as given and in single precision, with their norms in the frame."""
+    """A batch of query rows as given and in single precision, with their normalized norms."""
 
     rows: FloatArray
     single: FloatArray
     norms: FloatArray
 
     @classmethod
-    def of(cls, rows: FloatArray, frame: Frame) -> "Queries":
-        """Prepare query rows for a frame."""
+    def of(cls, rows: FloatArray, normalization: Normalization) -> "Queries":
+        """Normalize query rows."""
         # Queries beyond the range of single precision are never certified, so their norms can be clipped.
-        scaled = np.clip(frame.scaled(rows), -(LARGEST_SINGLE**2), LARGEST_SINGLE**2)
+        scaled = np.clip(normalization.scaled(rows), -(LARGEST_SINGLE**2), LARGEST_SINGLE**2)
         norms = np.sqrt(np.einsum("nd,nd->n", scaled, scaled))
         return cls(rows, np.column_stack([to_single(scaled), np.ones(len(rows), np.float32)]), norms)
 
@@ -83,7 +83,7 @@ def search_with_numpy(
     multiply: Callable[..., Product] | None = None,
 ) -> None:
     """Fill `distances` and `ids`, each (n, C, K), with the nearest rows of each class by (distance, id)."""
-    queries = Queries.of(rows, reference.frame)
+    queries = Queries.of(rows, reference.normalization)
     starts = reference.starts
     for panel in _panels(starts):
         low, high = int(starts[panel.start]), int(starts[panel.stop])
@@ -148,7 +148,7 @@ def _nearest_in(
         chosen = slice(None) if len(pending) == n else pending
         nearest, positions, certain = _search(
             rows,
-            reference.frame,
+            reference.normalization,
             queries[chosen],
             product[chosen],
             k,
@@ -182,7 +182,7 @@ def _within(positions: IntArray, block: slice) -> IntArray | None:
 
 def _search(
     rows: FloatArray,
-    frame: Frame,
+    normalization: Normalization,
     queries: Queries,
     product: Product,
     n_neighbors: int,
@@ -205,7 +205,7 @@ def _search(
     positions = np.take_along_axis(positions, order, axis=1)
     if everything:
         return distances, positions, np.ones(len(queries), dtype=bool)
-    return distances, positions, _certain(frame, queries, distances[:, -1], last + queries.norms**2)
+    return distances, positions, _certain(normalization, queries, distances[:, -1], last + queries.norms**2)
 
 
 def _smallest(values: FloatArray, width: int) -> tuple[IntArray, FloatArray]:
@@ -221,10 +221,12 @@ def _smallest(values: FloatArray, width: int) -> tuple[IntArray, FloatArray]:
     return flat - size * np.arange(n)[:, None], last.astype(np.float64)
 
 
-def _certain(frame: Frame, queries: Queries, last_distances: FloatArray, reached: FloatArray) -> Array:
+def _certain(
+    normalization: Normalization, queries: Queries, last_distances: FloatArray, reached: FloatArray
+) -> Array:
     """Whether every row that is not a candidate is farther away than the last neighbor."""
-    radius = np.minimum(last_distances * frame.scale, LARGEST_SINGLE)
-    terms = 1.1 * (len(frame.center) + 8)
+    radius = np.minimum(last_distances * normalization.scale, LARGEST_SINGLE)
+    terms = 1.1 * (len(normalization.center) + 8)
     error = terms * (UNIT_ROUNDOFF * (2.0 * queries.norms + radius) ** 2 + 4.0 * SMALLEST_SINGLE)
     unclipped = queries.norms + radius < LARGEST_SINGLE
     return np.asarray(unclipped & (radius**2 < reached - error))

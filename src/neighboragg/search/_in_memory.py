@@ -31,7 +31,7 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
     n_neighbors : int, default=5
         Neighbors to find in every class.
     search : Exact or Approximate, default=None
-        How to search; None is ``Exact()``.
+        How to search; None means ``Exact()``.
     n_jobs : int, default=None
         Threads; None means 1 unless in a :func:`joblib.parallel_config` context, -1 means all cores.
 
@@ -60,8 +60,8 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
     distances are recomputed by direct difference in double precision in a defined order of summation, ties
     are ordered by row id, and a rounding-error bound certifies that no neighbor was missed.
 
-    Rows found by an approximate search have the distances of the exact one, to the bit, and are in its order; but some
-    are missing, and farther ones stand in their places. The recall is measured against the exact search, on up to 1,000
+    Rows found by an approximate search have exactly the same distances and order as in an exact search, but some
+    neighbors are missing and replaced by farther ones. The recall is measured against the exact search, on up to 1,000
     reference rows that are added to the indexes only afterward, and for `n_neighbors` neighbors: a search for more is
     exact. An index is built on one thread, so on one machine the same rows give the same results. It is not saved,
     and built again by the first search after :func:`neighboragg.load`.
@@ -86,7 +86,7 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
     recall_interval_: FloatArray
     _reference: Reference
     _approximation: Approximation
-    # Whether it is searched again and again, which makes time and memory spent on faster searches pay off.
+    # Whether it is searched repeatedly, so investing time and memory in faster searches pays off.
     _lasting = True
 
     def __init__(
@@ -109,7 +109,7 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         y : array-like of shape (n_samples,)
             Class labels.
         classes : array-like of shape (n_classes,), default=None
-            All classes, where some may have no row. Defaults to the labels in `y`.
+            All classes, including classes without rows. Defaults to the labels in `y`.
 
         Returns
         -------
@@ -215,7 +215,7 @@ class ClasswiseNeighbors(ClasswiseSearch, Savable, BaseEstimator):
             self._in_batches(work, len(queries))
         else:
             warn_if_slow(kernel, reference, len(queries))
-            # Jobs are threads of ours, each with a product of its own; those of the product itself would compete.
+            # Each job is a thread with its own product; threads within the product would compete with them.
             with ONE_THREAD:
                 self._in_batches(work, len(queries))
 

@@ -26,12 +26,12 @@ HALVINGS = 60
 
 
 def shares_found(found: FloatArray, exact: FloatArray) -> FloatArray:
-    """Of the exact neighbors of each query, the share that was found; a row as near as the last of them is one."""
+    """Share of the exact neighbors found for each query; rows tied with the last one count."""
     return np.mean(found <= exact[:, -1:], axis=1)
 
 
 def recall_interval(shares: FloatArray) -> tuple[float, float]:
-    """Where the mean share over all queries is, given those of a sample: Hoeffding's limits, without assumptions."""
+    """Limits of the mean share over all queries, from the shares of a sample: Hoeffding's bound."""
     mean = float(np.mean(shares))
     enough = np.log(1 / CONFIDENCE_TAIL) / len(shares)
     return _farthest(mean, 0.0, enough), _farthest(mean, 1.0, enough)
@@ -50,19 +50,19 @@ def _farthest(mean: float, end: float, enough: float) -> float:
 
 
 METRICS = ("cosine", "euclidean")
-MAX_RECALL = 0.995  # little more can be shown by the queries that tuning takes, were all neighbors found
+MAX_RECALL = 0.995  # the queries used for tuning cannot confirm a higher recall
 
 
 class Exact(Stored, BaseEstimator):
-    """Find all of the nearest rows, among reference rows in memory. The default.
+    """Exact search among reference rows in memory. The default.
 
     Parameters
     ----------
     metric : {"euclidean", "cosine"}, default="euclidean"
         Cosine distance is 1 - cos; an all-zero row has distance 1 to all rows that are not zero.
     device : str or torch.device, default=None
-        Where candidates are computed, such as "cuda" or "mps"; needs PyTorch. Their distances are recomputed and
-        certified on the processor, so the result has the same bits. None searches without PyTorch.
+        Device that computes candidates, such as "cuda" or "mps"; needs PyTorch. Their distances are recomputed and
+        certified on the CPU, so the result has the same bits. None searches without PyTorch.
 
     Examples
     --------
@@ -78,13 +78,13 @@ class Exact(Stored, BaseEstimator):
 
 
 class Approximate(Stored, BaseEstimator):
-    """Miss some of the nearest rows, where that is clearly faster. Needs faiss.
+    """Approximate search, used where it is clearly faster. Needs faiss.
 
     Parameters
     ----------
     recall : float, default=0.99
         Share of the nearest rows to find in every class, at most 0.995. `fit` widens the search until the lower
-        confidence limit of the recall is this high; a class where it never is gets an exact search.
+        confidence limit of the recall reaches this; a class that never reaches it is searched exactly.
     metric : {"euclidean", "cosine"}, default="euclidean"
         As in :class:`Exact`.
     always : bool, default=False
@@ -106,12 +106,12 @@ class Approximate(Stored, BaseEstimator):
 
 
 class Streamed(Stored, BaseEstimator):
-    """Read reference rows that do not fit in memory in blocks; finds all of the nearest rows.
+    """Exact search among reference rows that do not fit in memory, read in blocks.
 
     Parameters
     ----------
     memory : int or str, default="1 GB"
-        Memory that a search may take, in bytes or as text such as "500 MB".
+        Memory that a search may use, in bytes or as text such as "500 MB".
     metric : {"euclidean", "cosine"}, default="euclidean"
         As in :class:`Exact`.
 
@@ -129,7 +129,7 @@ class Streamed(Stored, BaseEstimator):
 
 
 def check_search(search: Any, owner: str, allowed: tuple[Any, ...] = (Exact, Approximate, Streamed)) -> Any:
-    """A way to search with valid parameters; None stands for the exact one."""
+    """A search with valid parameters; None means exact search."""
     found = Exact() if search is None else search
     if not isinstance(found, allowed):
         names = ", ".join(f"{kind.__name__}()" for kind in allowed)
@@ -168,7 +168,7 @@ class ClasswiseSearch(ABC):
         n_neighbors : int, default=None
             Neighbors per class; defaults to the constructor's.
         exclude : array-like of shape (n_queries,), default=None
-            Id of the reference row that each query is and must not find; -1 for none.
+            Id of the reference row that each query must not find, because it is the same row; -1 for none.
 
         Returns
         -------
@@ -228,7 +228,7 @@ class ClasswiseSearch(ABC):
             wrong = f"the id {ids[outside][0]}"
         if wrong:
             raise InvalidInputError(
-                f"exclude passed to {type(self).__name__} must hold one row id below {self.n_samples_fit_}, or -1, "
+                f"exclude passed to {type(self).__name__} must contain one row id below {self.n_samples_fit_}, or -1, "
                 f"for each of the {n} queries. Got {wrong}."
             )
         return ids.astype(np.int64)

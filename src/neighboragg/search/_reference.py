@@ -1,4 +1,4 @@
-"""The reference rows of a search, and the frame in which single precision is accurate."""
+"""The reference rows of a search, and the normalization that makes single precision accurate."""
 
 from copy import copy
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ LARGEST_EXPONENT = 400  # of the scale: the scaled rows stay finite in double pr
 
 
 @dataclass(frozen=True)
-class Frame(Stored):
+class Normalization(Stored):
     """Center and scale that make coordinates small enough for single precision; the scale is a power of two."""
 
     center: FloatArray
     scale: float
 
     @classmethod
-    def of(cls, rows: FloatArray) -> "Frame":
-        """Choose the frame from (a sample of) the rows."""
+    def of(cls, rows: FloatArray) -> "Normalization":
+        """Choose center and scale from (a sample of) the rows."""
         sample = rows[:: max(1, len(rows) // 10_000)].astype(np.float64)
         center = np.median(sample, axis=0)
         reach = float(np.abs(sample - center).max(initial=0.0))
@@ -33,7 +33,7 @@ class Frame(Stored):
         return cls(center, 2.0**exponent)
 
     def scaled(self, rows: FloatArray) -> FloatArray:
-        """Rows in the frame, in double precision."""
+        """Normalized rows, in double precision."""
         return (rows.astype(np.float64) - self.center) * self.scale
 
 
@@ -44,7 +44,7 @@ class Reference(Stored):
         self.ids = np.argsort(codes, kind="stable")
         self.rows = rows[self.ids]
         self.starts = np.searchsorted(codes[self.ids], np.arange(n_classes + 1))
-        self.frame = Frame.of(self.rows)
+        self.normalization = Normalization.of(self.rows)
         self.table = self._table()
 
     def _table(self) -> FloatArray:
@@ -56,7 +56,9 @@ class Reference(Stored):
 
     def _blocks(self, blocks: slice) -> FloatArray:
         """Compute some blocks of the table, with zeros after the last row."""
-        return table_of(self.frame.scaled(self.rows[blocks.start * BLOCK_ROWS : blocks.stop * BLOCK_ROWS]))
+        return table_of(
+            self.normalization.scaled(self.rows[blocks.start * BLOCK_ROWS : blocks.stop * BLOCK_ROWS])
+        )
 
     @property
     def sizes(self) -> IntArray:
@@ -94,7 +96,7 @@ class Reference(Stored):
 
 
 def table_of(scaled: FloatArray) -> FloatArray:
-    """[−2y, |y|²] of rows in a frame, in single precision and in blocks, with zeros after the last row."""
+    """[−2y, |y|²] of normalized rows, in single precision and in blocks, with zeros after the last row."""
     norms = np.minimum(np.einsum("nd,nd->n", scaled, scaled), LARGEST_SINGLE**2)
     flat = np.column_stack([-2 * to_single(scaled), norms.astype(np.float32)])
     flat = np.pad(flat, ((0, -len(flat) % BLOCK_ROWS), (0, 0)))
@@ -102,7 +104,7 @@ def table_of(scaled: FloatArray) -> FloatArray:
 
 
 def to_single(scaled: FloatArray) -> FloatArray:
-    """Convert rows of a frame to single precision, clipped so that their squares are finite."""
+    """Convert normalized rows to single precision, clipped to keep their squares finite."""
     return np.clip(scaled, -LARGEST_SINGLE, LARGEST_SINGLE).astype(np.float32)
 
 

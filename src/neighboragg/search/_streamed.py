@@ -25,8 +25,8 @@ from neighboragg.search._blocks import (
 from neighboragg.search._in_memory import ClasswiseNeighbors
 from neighboragg.search._index import ClasswiseSearch, Exact, Streamed, check_search
 
-# Of memory while a block is searched. By value: the block, its sorted copy and what is made of it; more for cosine,
-# where rows are brought to length one. By thread: products and what is selected from them.
+# Memory while a block is searched. Per value: the block, its sorted copy and derived arrays; more for cosine, which
+# normalizes the rows. Per thread: products and the rows selected from them.
 VALUE_NBYTES = {"cosine": 80, "euclidean": 48}
 THREAD_NBYTES = 48 * 10**6
 # By neighbor of a query: neighbors found before and in this block, side by side, in order, and the order.
@@ -63,7 +63,7 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         classes: ArrayLike | None = None,
         components: FloatArray | None = None,
     ) -> Self:
-        """Remember where the reference rows are; with `components`, each is mapped by them after it is read."""
+        """Record the source of the reference rows; `components` map each row after it is read."""
         self._check_params()
         check_search(self._how, type(self).__name__, (Streamed,))
         self._free_nbytes()
@@ -80,8 +80,8 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
         ids = np.full(distances.shape, -1, dtype=np.int64)
         if count_rows(self._segments) != self.n_samples_fit_:
             raise InvalidInputError(
-                f"{type(self).__name__} was fitted on {self.n_samples_fit_} rows, and finds "
-                f"{count_rows(self._segments)} of them now.\n"
+                f"{type(self).__name__} was fitted on {self.n_samples_fit_} rows, but the source now has "
+                f"{count_rows(self._segments)}.\n"
                 "Hint: fit it again; the files that it reads must not change."
             )
         for start, block in self._blocks(self._block_rows()) if len(queries) else ():
@@ -150,14 +150,14 @@ class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
 
 
 def _among(ids: IntArray, n: int) -> IntArray | None:
-    """Ids of rows of a block of n rows, -1 for other rows; None if none is of it."""
+    """Ids within a block of n rows, -1 for other rows; None if no id is in the block."""
     here = (ids >= 0) & (ids < n)
     return np.where(here, ids, -1) if here.any() else None
 
 
 def merge_nearest(distances: FloatArray, ids: IntArray, found: FloatArray, found_ids: IntArray) -> None:
-    """Put neighbors found elsewhere among those found so far, in place, by distance and then id."""
-    # Nothing moves where the nearest of these is farther than the last of those.
+    """Merge new neighbors into the current ones, in place, by distance and then id."""
+    # Queries whose nearest new neighbor is farther than the last current one do not change.
     moving = (found[..., 0] <= distances[..., -1]) & (found_ids[..., 0] >= 0)
     if not moving.any():
         return
@@ -181,7 +181,7 @@ MAX_SAMPLED = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Sample(Stored):
-    """Which of the training rows the learned parts have seen."""
+    """The training rows that the learned parts have seen."""
 
     rows: IntArray
     n_rows: int
@@ -209,7 +209,7 @@ class StreamedRows:
 
 def sample_of(codes: IntArray, random_state: Any) -> Sample:
     """The training rows that learned parts see."""
-    # Not drawn from a generator, which would change later draws.
+    # Not drawn from a shared generator, which would change later draws.
     seed = random_state if isinstance(random_state, int) else 0
     return Sample(draw_sample(codes, MAX_SAMPLED, seed), len(codes))
 
@@ -219,9 +219,7 @@ def stream_rows(
 ) -> StreamedRows:
     """Training rows to be read in blocks, with their labels checked and a sample drawn."""
     if isinstance(X, Mapping):
-        raise InvalidInputError(
-            f"X passed to {owner} has several views, which cannot be combined with Streamed."
-        )
+        raise InvalidInputError(f"X passed to {owner} has several views, which Streamed does not support.")
     segments, labels = open_rows(X), check_labels(y, "y", owner)
     check_same_length(range(count_rows(segments)), "X", labels, "y", owner)
     if not len(labels):

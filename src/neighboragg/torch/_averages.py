@@ -10,7 +10,7 @@ import torch
 from sklearn.utils import check_random_state
 
 from neighboragg._core.checks import check_integer
-from neighboragg._core.progress import announce, expect, step
+from neighboragg._core.progress import add_total, advance, begin_stage
 from neighboragg._core.types import FloatArray
 from neighboragg._pool.evidence import FitData
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
@@ -44,9 +44,9 @@ class _Averaged(TrustMethod):
         if not len(X):
             return total
         owner = type(self).__name__
-        announce(f"Running {owner}")
+        begin_stage(f"Running {owner}")
         with self._passes() as runners:
-            expect(len(runners))
+            add_total(len(runners))
             for runner in runners:
                 outputs = [runner.run(batch).cpu().numpy() for batch in batches(X, self.batch_size)]
                 given = np.concatenate(outputs)
@@ -56,7 +56,7 @@ class _Averaged(TrustMethod):
                         "Hint: its outputs must be those of the network that gave the probabilities, in that order."
                     )
                 total += to_proba(given, self.output)
-                step()
+                advance()
         return total / len(runners)
 
     def _check_vectors(self, X: Any, name: str, *, n_features: int | None = None) -> Any:

@@ -9,7 +9,7 @@ from scipy.special import expit, softmax
 from sklearn.utils import check_random_state
 
 from neighboragg._core.checks import check_integer, check_real
-from neighboragg._core.progress import announce, expect, step
+from neighboragg._core.progress import add_total, advance, begin_stage
 from neighboragg._core.types import BoolArray, FloatArray
 from neighboragg._pool.evidence import FitData
 from neighboragg.exceptions import InvalidInputError
@@ -143,8 +143,8 @@ class ConfidNet(LogitMethod):
         correct: BoolArray,
     ) -> None:
         """Train for all epochs, and keep the weights of the best one."""
-        announce("Training ConfidNet")
-        expect(self.max_epochs)
+        begin_stage("Training ConfidNet")
+        add_total(self.max_epochs)
         best = -np.inf
         for epoch in range(self.max_epochs):
             head.train(rows, targets)
@@ -156,7 +156,7 @@ class ConfidNet(LogitMethod):
                 quality = -float(((predicted - true_class) ** 2).mean())
             if quality > best:
                 best, self.epoch_, self.weights_, self.offsets_ = quality, epoch, weights, offsets
-            step()
+            advance()
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         n_classes = proba.shape[1]

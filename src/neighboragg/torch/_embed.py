@@ -11,7 +11,7 @@ import torch
 
 from neighboragg._core.checks import check_integer
 from neighboragg._core.progress import Listener as Progress
-from neighboragg._core.progress import announce, expect, step, telling
+from neighboragg._core.progress import add_total, advance, begin_stage, report_to
 from neighboragg._core.types import Array, FloatArray, IntArray
 from neighboragg.exceptions import InvalidInputError
 from neighboragg.torch._batches import batches, label_array, order_problem, row_count
@@ -185,7 +185,7 @@ def embed(
     # What can be read only once comes in the order in which the caller made it.
     problem = None if isinstance(data, Iterator) else order_problem(data)
     layers = (PENULTIMATE,) if layer is None else (layer,) if isinstance(layer, str) else tuple(layer)
-    with telling(progress):
+    with report_to(progress):
         found = run_network(
             module,
             data,
@@ -243,8 +243,8 @@ def run_network(
     n_rows = n_labels = 0
     try:
         with runner.evaluating():
-            announce("Running the network")
-            expect(row_count(data) or 0)
+            begin_stage("Running the network")
+            add_total(row_count(data) or 0)
             recorder: Recorder | None = None
             traced: torch.Tensor | None = None
             for batch in batches(data, size):
@@ -273,7 +273,7 @@ def run_network(
                     found = label_array(batch.labels)
                     labels.append(found)
                     n_labels += len(found) if found.ndim else 1
-                step(len(batch))
+                advance(len(batch))
         if seen is None or not n_rows:
             raise InvalidInputError(
                 f"The data passed to {owner} has no rows.\nHint: pass at least one batch."

@@ -29,8 +29,7 @@ class Assessment:
     classes : ndarray of shape (n_classes,)
         Order of the class columns.
     familiarity : ndarray of shape (n,), default=None
-        P-value for "rows like this have been seen", small for a row unlike all others; None for methods without
-        neighbors.
+        P-value of each row; small means unlike anything seen in training. None for methods without neighbors.
     accepted : ndarray of bool of shape (n,), default=None
         Whether a selective classifier accepts the prediction; None for other models.
     seen_in_fit : ndarray of bool of shape (n,), default=None

@@ -74,7 +74,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     Parameters
     ----------
     estimator : classifier with `predict_proba`
-        Fitted in :meth:`fit`, or taken as it is when wrapped in :class:`sklearn.frozen.FrozenEstimator`.
+        Fitted in :meth:`fit`, or used unchanged if wrapped in :class:`sklearn.frozen.FrozenEstimator`.
         A network is wrapped in :class:`neighboragg.torch.TorchClassifier`.
     method : TrustMethod, default=None
         How trust is computed; None means :class:`~neighboragg.NeighborAgg` with its defaults.
@@ -323,7 +323,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     @available_if(_has_neighbors("familiarity"))
     def familiarity(self, X: Any) -> FloatArray:
-        """Have rows like these been seen: a p-value for each, small for a row unlike all others."""
+        """P-value of each row; small means unlike anything seen in training."""
         found, vectors = self._predict_once(X, labels=False)
         return self.method_.familiarity(vectors, found.proba, exclude=self._seen(vectors).positions)
 
@@ -363,12 +363,12 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         random_state: Any = 0,
         groups: ArrayLike | None = None,
     ) -> TrustReport:
-        """Did trust help here: compare it with the classifier's own confidence on labeled rows.
+        """Compare trust with the classifier's own confidence on labeled rows.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n, n_features)
-            Rows that took no part in fit.
+            Rows that were not used in fit.
         y : array-like of shape (n,)
             Their labels.
         risks : sequence of float, default=(0.01, 0.02, 0.05)
@@ -403,7 +403,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         labels = check_labels(y, "y", owner)
         check_same_length(assessed, "X", labels, "y", owner)
         check_same_kind(labels, self.classes_, "y", owner)
-        encode_labels(labels, self.classes_, "y", owner)  # refuses labels that the model does not know
+        encode_labels(labels, self.classes_, "y", owner)  # refuses labels unknown to the model
         correct = assessed.predicted == labels
         # Probabilities that sum to one exactly, as trust methods see them: rounding must not rank.
         proba = check_proba(assessed.proba, "proba", owner, n_classes=len(self.classes_))
@@ -421,7 +421,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return TrustReport(summary, correct, assessed.trust, confidence)
 
     def __sklearn_tags__(self) -> Any:
-        """Tags of the wrapped classifier, as far as they pass through."""
+        """The tags of the wrapped classifier that apply to this one."""
         tags = super().__sklearn_tags__()
         try:
             inner = get_tags(self.estimator)
@@ -433,7 +433,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return tags
 
     def _fit_parts(self, rows: TrainingRows) -> tuple[TrainingRows, FloatArray]:
-        """Fit the classifier and what makes vectors; return what to learn trust from, and the vectors."""
+        """Fit the classifier and the vectorizer; return the rows to learn trust from, and the vectors."""
         rows = with_unseen_rows(self, rows)
         self.validation_indices_ = rows.held_out
         self.estimator_ = fitted_classifier(self.estimator, rows, type(self).__name__)
@@ -441,7 +441,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return rows, self._vectorizer.fit_transform(rows.X, rows.labels, preprocessing_of(self.estimator_))
 
     def _learn_trust(self, vectors: Any, hashes: IntArray, labels: Array, rows: TrainingRows) -> None:
-        """Fit the trust method on vectors of the training rows, which need not be in memory."""
+        """Fit the trust method on vectors of the training rows, in memory or not."""
         owner = type(self).__name__
         method = NeighborAgg() if self.method is None else self.method
         if not isinstance(method, TrustMethod):
@@ -457,7 +457,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             if rows.held_out is None:
                 check_validation_rows(hashes, hashes_val, owner)
             hashes, seen = np.concatenate([hashes, hashes_val]), np.concatenate([labels, rows.labels_val])
-        # Only now, as a network knows its classes after it has run.
+        # Only now, because the classes of a network are known after it has run.
         self.classes_ = np.asarray(getattr(self.estimator_, "classes_", np.unique(labels)))
         self.method_ = clone(method).fit(
             vectors,
@@ -507,7 +507,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return found, self._vectorizer.vectors_of(rows, found.inputs)
 
     def _seen(self, vectors: FloatArray, codes: IntArray | None = None) -> Seen:
-        """Which rows were seen in fit."""
+        """Mask of the rows that were seen in fit."""
         return self._fitted_rows.find(vectors, type(self).__name__, codes)
 
     def _original(self, indices: IntArray) -> IntArray:
@@ -521,7 +521,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     def _saved_state(self) -> dict[str, Any]:
         state = self.__getstate__()
         if hasattr(self.cv, "__next__"):
-            state["cv"] = None  # folds that have been used up
+            state["cv"] = None  # an iterator of folds cannot be reused
         return state
 
     def after_load(self) -> None:

@@ -20,7 +20,7 @@ from neighboragg._core.display import html_table, text_table
 from neighboragg._core.estimators import EMBEDDED, refuse_network
 from neighboragg._core.inputs import as_plain, expand_vectors
 from neighboragg._core.packages import import_extra
-from neighboragg._core.progress import Listener, announce, expect, step, telling
+from neighboragg._core.progress import Listener, add_total, advance, begin_stage, report_to
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._data.labels import check_class_labels
 from neighboragg._data.open import Table, open_source
@@ -56,20 +56,20 @@ BASES: dict[str, Callable[[int], Any]] = {
 
 @dataclass(frozen=True)
 class Entrant:
-    """A trust method and the vectors it sees: "scaled" features as in the paper, or "tamed" ones."""
+    """A trust method and its input vectors: "scaled" features as in the paper, or "quantiles" of training values."""
 
     make: Callable[[], TrustMethod]
     vectors: str = "scaled"
 
 
 OURS = "neighboragg"
-#: What is compared, by name: the paper's baselines with their authors' settings, its network, and ours.
+#: The methods compared: the paper's baselines with their authors' settings, its network, and ours.
 METHODS: dict[str, Entrant] = {
     "max-softmax": Entrant(MaxConfidence),
     "temperature scaling": Entrant(TemperatureScaling),
     "Trust Score": Entrant(TrustScore),
     "paper's network": Entrant(lambda: NeighborAgg(NetworkAggregator(bandwidth=1.0))),
-    OURS: Entrant(NeighborAgg, "tamed"),
+    OURS: Entrant(NeighborAgg, "quantiles"),
 }
 #: Columns of the summary.
 COLUMNS = {"AUROC": "auroc", "AP of errors": "ap_error", "AURC (lower is better)": "aurc"}
@@ -78,7 +78,7 @@ N_RESAMPLES = 2000
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """What each trust method achieves, for several classifiers and random splits; made by :func:`compare`.
+    """Metrics of trust methods for several classifiers and random splits; made by :func:`compare`.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _mean(values: FloatArray) -> str:
 
 
 def _gain(differences: FloatArray) -> str:
-    """Mean with a bootstrap interval, for which a single split is too few."""
+    """Mean with a bootstrap interval; without one for a single split."""
     found = differences[~np.isnan(differences)]
     if len(found) < 2:
         return _mean(found) if len(found) else "undefined"
@@ -142,21 +142,21 @@ def _gain(differences: FloatArray) -> str:
     return f"{found.mean():+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
-FEWEST_ROWS = 50
+MIN_ROWS = 50
 
 
 def table_matrix(source: Any, label: str) -> tuple[FloatArray, Array]:
     """Numbers and one-hot categories of the labeled rows of a table, not scaled, and the text of their labels."""
     table = open_source(source)
     texts = table.texts(label)
-    check_class_labels(texts, label, least_rows=FEWEST_ROWS)
+    check_class_labels(texts, label, least_rows=MIN_ROWS)
     labeled = np.flatnonzero(texts != "")
     features = [name for name in table.columns if name != table.named(label)]
     labels, frame = texts[labeled], table.take(labeled, features)
     if 5 * (n_classes := len(np.unique(labels))) > len(labels):
         raise InvalidInputError(
-            f"The label column {label!r} has {n_classes} different values in {len(labels)} rows; that leaves too few "
-            "rows of each to compare methods.\nHint: choose another column, or join rare classes."
+            f"The label column {label!r} has {n_classes} different values in {len(labels)} rows; each has too "
+            "few rows to compare methods.\nHint: choose another column, or join rare classes."
         )
     roles = tuple(_without_text(role) for role in column_roles(frame, labels, **table.written))
     check_usable(roles, hint="add columns of numbers or categories.")
@@ -215,12 +215,12 @@ def make_cell(X: FloatArray, labels: Array, base: str | Callable[[int], Any], se
     """Split 40/10/50, scale with training statistics, train the base classifier."""
     train, val, test = split_rows(len(labels), seed)
     classes = np.unique(labels[train])
-    # A class the classifier has never seen cannot be predicted, nor encoded: such rows are left out.
+    # Rows of a class missing from training are left out: it cannot be predicted.
     val, test = (part[np.isin(labels[part], classes)] for part in (val, test))
     codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     scaled = StandardScaler().fit(X[train]).transform(X)
     classifier = fitted_base(base, seed, scaled[train], codes[train])
-    vectors = {"scaled": scaled, "tamed": TabularFeatures().fit(X[train]).transform(X)}
+    vectors = {"scaled": scaled, "quantiles": TabularFeatures().fit(X[train]).transform(X)}
     return Cell(vectors, codes, classifier.predict_proba(scaled), train, val, test)
 
 
@@ -272,7 +272,7 @@ def compare(
     splits : int, default=3
         Random splits into 40% training, 10% validation and 50% test rows.
     n_jobs : int, default=None
-        Processes, each of which computes whole splits; None means none but this one, -1 as many as there are cores.
+        Number of processes; each computes whole splits. None means 1, -1 uses every core.
     random_state : int, default=0
         Seed of the first split.
     progress : callable, default=None
@@ -310,14 +310,14 @@ def compare(
     n_processes = min(joblib.effective_n_jobs(n_jobs), len(seeds))
     seconds = len(seeds) * len(chosen) * (SECONDS + SECONDS_PER_1000 * len(X) / 1000) / n_processes
     rows = []
-    with telling(progress):
-        expect(len(seeds) * len(chosen))
-        announce(f"Comparing, about {_duration(seconds)}")
+    with report_to(progress):
+        add_total(len(seeds) * len(chosen))
+        begin_stage(f"Comparing, about {_duration(seconds)}")
         cells = _cells(X, labels, chosen, seeds, n_processes)
         for _ in range(len(seeds) * len(chosen)):
-            with telling(_ignore):  # the stages of each fit
+            with report_to(_ignore):  # the stages of each fit
                 rows += next(cells)
-            step()
+            advance()
     place = data.path if isinstance(data, Table) else data
     return Comparison(rows, Path(place).name if isinstance(place, str | Path) else "data")
 
@@ -333,7 +333,7 @@ def _ignore(stage: str, done: int, total: int) -> None:
 def _cells(
     X: FloatArray, labels: Array, estimators: Sequence[str], seeds: range, n_processes: int
 ) -> Iterator[list[dict[str, Any]]]:
-    """Rows of each cell; classifiers of one split are compared in one process, as they share second opinions."""
+    """Rows of each cell; classifiers of one split share a process and their second opinions."""
     if n_processes == 1:
         for seed in seeds:
             yield from _split_cells(X, labels, estimators, seed)
@@ -364,7 +364,7 @@ def _split_cells(
 
 
 def _split_rows(*split: Any) -> list[list[dict[str, Any]]]:
-    """The same as a list, as a generator cannot be sent between processes."""
+    """The same as a list, because a generator cannot be sent between processes."""
     return list(_split_cells(*split))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from neighboragg._core.estimators import gives_vectors, is_frozen
-from neighboragg._core.progress import Listener, announce, expect, step, telling
+from neighboragg._core.progress import Listener, add_total, advance, begin_stage, report_to
 from neighboragg._core.types import Array, FloatArray, IntArray
 from neighboragg._data.arrow import as_rows, listed_names
 from neighboragg._data.parquet import (
@@ -38,7 +38,7 @@ from neighboragg.trust._seen import row_hashes
 
 @dataclass(frozen=True)
 class RowsFile:
-    """A matrix in a .npy file; every part of the input has its place in it."""
+    """A matrix in a .npy file, written part by part."""
 
     path: str
     n_rows: int
@@ -46,7 +46,7 @@ class RowsFile:
     dtype: str
 
     def create(self) -> None:
-        """Make the file, with nothing in it yet."""
+        """Create the empty file."""
         shape = (self.n_rows, self.n_features)
         np.lib.format.open_memmap(self.path, mode="w+", dtype=self.dtype, shape=shape)
 
@@ -65,7 +65,7 @@ class RowsFile:
 
 @dataclass(frozen=True)
 class VectorizePart:
-    """Make vectors of the training rows of a part, and write them to their place in the file of all."""
+    """Vectorize the training rows of a part, and write them to the file of all vectors."""
 
     model: TrustedClassifier
     columns: tuple[str, ...]
@@ -107,19 +107,19 @@ def fit(
         Parquet files with the training rows: a file, a folder, a pattern such as ``"data/*.parquet"``, or an address
         such as ``s3://…``.
     output : path-like
-        File for the model. Next to it there must be space for the vectors of all rows until the model is written; on a
-        cluster all workers must share that storage.
+        File for the model. During the run, its folder also stores the vectors of all rows; on a cluster, all workers
+        must share that storage.
     label : str
         Column of labels.
     validation : path-like, str or list of these, default=None
         Parquet files with rows that the classifier was not trained on. They are read into memory. None takes
         out-of-fold probabilities, for which `cv` of the model must be set.
     columns : sequence of str, default=None
-        Columns to learn from; None takes all but the label.
+        Columns to learn from; None uses all but the label.
     client : dask.distributed.Client, default=None
         Cluster on which rows become vectors. None works in this process.
     n_jobs : int, default=None
-        Without a client: threads, each with a part of its own.
+        Number of threads without a client; each works on one part.
     trusted : sequence of str, default=()
         As in :func:`neighboragg.load`.
     overwrite : bool, default=False
@@ -134,13 +134,13 @@ def fit(
 
     Notes
     -----
-    The sample is that of ``NeighborAgg(search=Streamed())``: 50,000 training rows drawn at random, and some more
-    of rare classes. A classifier that is not frozen, the vectorization, the learned metric and the second
+    The sample is the same as with ``NeighborAgg(search=Streamed())``: 50,000 training rows drawn at random, and some
+    more of rare classes. A classifier that is not frozen, the vectorization, the learned metric and the second
     opinions are fitted on the sample, in this process. All training rows become vectors, part by part, and are
     reference rows. This process then streams them once for each metric to find the neighbors of at most 5,000
     validation rows, and fits the pool on them.
 
-    With no more rows than are sampled, the model is that of :meth:`TrustedClassifier.fit`, up to rounding.
+    If all rows fit in the sample, the model equals that of :meth:`TrustedClassifier.fit`, up to rounding.
 
     Examples
     --------
@@ -174,14 +174,14 @@ def fit(
         raise InvalidInputError(f"The label column {label!r} is among the columns to learn from.")
     for file in (first, *(file for file in files_val if file.rows)):
         check_columns(file, (label, *chosen))
-    with telling(progress), _folder_next_to(path) as folder:
+    with report_to(progress), _folder_next_to(path) as folder:
         run = _Run(cut(files, PART_ROWS), chosen, label, executor)
         run.fitted(model, method, files_val, folder).save(path)
     return load(path, trusted=tuple(trusted), mmap=True)
 
 
 def _checked_model(model: Any, *, validated: bool) -> tuple[TrustedClassifier, NeighborAgg]:
-    """A copy of a model and its method, which reads reference rows in blocks; raises if the model cannot do that."""
+    """A copy of the model and its method that reads reference rows in blocks; raises if it cannot."""
     if not isinstance(model, TrustedClassifier):
         raise InvalidParameterError(
             f"The 'model' parameter of fit must be a TrustedClassifier. Got a {type(model).__name__}.\n"
@@ -191,8 +191,8 @@ def _checked_model(model: Any, *, validated: bool) -> tuple[TrustedClassifier, N
     method = NeighborAgg() if model.method is None else model.method
     if not isinstance(method, NeighborAgg):
         raise InvalidParameterError(
-            f"The 'method' parameter of {owner} must be a NeighborAgg for rows that are not in "
-            f"memory, as no other method reads them in blocks. Got {method!r} instead."
+            f"The 'method' parameter of {owner} must be a NeighborAgg for rows outside memory, "
+            f"because only NeighborAgg reads them in blocks. Got {method!r} instead."
         )
     search = check_search(method.search, type(method).__name__)
     if isinstance(search, Approximate):
@@ -217,7 +217,7 @@ def _checked_model(model: Any, *, validated: bool) -> tuple[TrustedClassifier, N
 
 @contextmanager
 def _folder_next_to(path: Path) -> Iterator[Path]:
-    """A folder next to the output for the time of the run; an output that cannot be written is noticed here."""
+    """A temporary folder next to the output; raises if the output cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         folder = TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent)
@@ -231,7 +231,7 @@ def _folder_next_to(path: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class _Run:
-    """Training rows in parts, and where the work on them is done."""
+    """Training rows in parts, and the executor that works on them."""
 
     parts: Sequence[Part]
     columns: tuple[str, ...]
@@ -242,20 +242,20 @@ class _Run:
         self, model: TrustedClassifier, method: NeighborAgg, files_val: Sequence[InputFile], folder: Path
     ) -> TrustedClassifier:
         """The model; vectors of all rows are in the folder."""
-        announce("Reading labels")
+        begin_stage("Reading labels")
         labels = read_labels(self.executor, self.parts, self.label)
         validation = self._validation(files_val)
-        announce("Reading a sample")
+        begin_stage("Reading a sample")
         sample = method.training_sample(labels)
         table = read_rows(self.executor, self.parts, self.columns, sample)
-        announce("Fitting on the sample")
+        begin_stage("Fitting on the sample")
 
         def vectorize(fitted: TrustedClassifier, vectors: FloatArray) -> tuple[ArrayBlocks, IntArray]:
             dtype = "<f4" if vectors.dtype == np.float32 else "<f8"
             rows = RowsFile(str(folder / "rows.npy"), len(labels), vectors.shape[1], dtype)
             rows.create()
             hashes = self._made(VectorizePart(fitted, self.columns, rows, BATCH_ROWS))
-            announce("Learning trust")
+            begin_stage("Learning trust")
             return ArrayBlocks(rows.read()), hashes
 
         return fit_on_sample(model, (as_rows(table), labels[sample]), validation, labels, vectorize)
@@ -263,15 +263,15 @@ class _Run:
     def _validation(self, files: Sequence[InputFile]) -> tuple[Any, Array] | None:
         if not files:
             return None
-        announce("Reading validation rows")
+        begin_stage("Reading validation rows")
         parts = cut(files, PART_ROWS)
         rows = as_rows(read_rows(self.executor, parts, self.columns))
         return rows, read_labels(self.executor, parts, self.label)
 
     def _made(self, work: VectorizePart) -> IntArray:
         """Hashes of all rows in order, when all vectors are in their place."""
-        expect(len(self.parts))
-        announce("Making vectors")
+        add_total(len(self.parts))
+        begin_stage("Making vectors")
         hashes: dict[int, IntArray] = {}
         failed: dict[str, str] = {}
         for outcome in self.executor.run(work, self.parts):
@@ -279,7 +279,7 @@ class _Run:
                 hashes[outcome.item.number] = outcome.value
             else:
                 failed[outcome.item.place] = outcome.error
-            step()
+            advance()
         if failed:
             place, error = min(failed.items())
             raise InvalidInputError(

@@ -13,7 +13,7 @@ from neighboragg._core.inputs import as_rows, is_frame, needs_numbers, refusal_e
 from neighboragg._core.types import Array, FloatArray, IntArray
 
 # Where `predict` and `predict_proba` are defined in classifiers whose `predict` takes the argmax of what
-# `predict_proba` returns. A subclass that overrides either is not among them.
+# `predict_proba` returns. This does not apply to a subclass that overrides either.
 MOST_PROBABLE = {
     ("sklearn.calibration.CalibratedClassifierCV",) * 2,
     ("sklearn.ensemble._bagging.BaggingClassifier",) * 2,
@@ -78,7 +78,7 @@ class Predictor:
 
 
 def _labels_and_proba(estimator: Any, X: Any, labels: bool) -> tuple[Array | None, FloatArray]:
-    """What `predict` (if wanted) and `predict_proba` return."""
+    """The results of `predict` (if wanted) and `predict_proba`."""
     inner = unfrozen(estimator)
     if not labels:
         return None, inner.predict_proba(X)
@@ -139,12 +139,12 @@ def incoming_rows(model: Any, X: Any) -> Any:
     """Rows of any supported kind in a form that the classifier of a model accepts."""
     if gives_vectors(model.estimator):
         return X  # a network accepts rows of any kind
-    # The first step of a Pipeline may know what to do with a column of vectors.
+    # The first step of a Pipeline may handle a column of vectors itself.
     return as_rows(X, type(model).__name__, keep_vectors=has_preprocessing(model.estimator))
 
 
 def check_columns(model: Any, X: Any) -> tuple[Any, str]:
-    """Incoming rows with the columns of fit, converted to what these were; and what has changed about them."""
+    """Incoming rows, converted to the columns of fit, and a description of changes in them."""
     X = incoming_rows(model, X)
     if not (_has_columns_of_fit(model, X) or gives_vectors(model.estimator)):
         validate_data(model, X, reset=False, skip_check_array=True)
@@ -168,7 +168,7 @@ def refusals_explained(model: Any, X: Any) -> AbstractContextManager[None]:
 
 
 def _has_columns_of_fit(model: Any, X: Any) -> bool:
-    """Whether the columns are plainly those of fit; if not, scikit-learn decides, and explains its refusal."""
+    """Whether the columns equal the columns of fit; if not, scikit-learn decides, and explains its refusal."""
     names = getattr(model, "feature_names_in_", None)
     if is_frame(X):
         return names is not None and list(X.columns) == names.tolist()

@@ -12,7 +12,7 @@ from scipy.stats import binom
 import neighboragg
 from neighboragg._core.inputs import take_rows
 from neighboragg._core.packages import import_extra
-from neighboragg._core.progress import Listener, telling
+from neighboragg._core.progress import Listener, report_to
 from neighboragg._data.arrow import as_array, as_frame, choose_columns, listed_names
 from neighboragg._data.parquet import (
     Part,
@@ -26,7 +26,7 @@ from neighboragg._data.parquet import (
 )
 from neighboragg._run.executor import executor_for
 from neighboragg._run.plan import BATCH_ROWS, PART_ROWS, PURPOSE, Plan, output_path
-from neighboragg._run.work import NOTED, ModelFile, ModelObject, Written, as_model, run_parts
+from neighboragg._run.work import NOTED, ModelFile, ModelObject, RunResult, as_model, run_parts
 from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, InvalidParameterError, TrustWarning
 from neighboragg.trust._assessment import Assessment
 from neighboragg.trust._seen import without_warning
@@ -81,14 +81,14 @@ def score(
     trusted: Sequence[str] = (),
     overwrite: bool = False,
     progress: Listener | None = None,
-) -> Written:
+) -> RunResult:
     """Score the rows of Parquet files of any size: predicted label, probability, trust and familiarity of each.
 
     Parameters
     ----------
     model : path-like or TrustedClassifier or SelectiveClassifier
-        A saved model, which every process maps; on a cluster it must be on shared storage. A model itself is sent to
-        the workers.
+        Path of a saved model, which every process maps into memory; on a cluster it must be on shared storage. A model
+        object is sent to the workers.
     source : path-like, str or list of these
         Parquet files: a file, a folder, a pattern such as ``"data/*.parquet"``, or an address such as ``s3://…``.
     output : path-like
@@ -96,38 +96,38 @@ def score(
         ``.parquet``, a single file. Rows are in the order of the input, files sorted by name. It must not lie in a
         folder or match a pattern of `source`, which would then include it.
     columns : sequence of str, default=None
-        Columns to pass to the model. None takes those that it was fitted on, or all but `include` where it knows no
-        names.
+        Columns to pass to the model. None uses the columns it was fitted on, or all but `include` if the model was
+        fitted without column names.
     include : sequence of str, default=()
         Columns of the input to copy to the output, such as an identifier.
     client : dask.distributed.Client, default=None
         Cluster to work on. None works in this process.
     n_jobs : int, default=None
-        Without a client: threads, each with a part of its own.
+        Number of threads without a client; each works on one part.
     trusted : sequence of str, default=()
         As in :func:`neighboragg.load`.
     overwrite : bool, default=False
-        Whether an existing output, of another run, may be replaced. An interrupted run is resumed in any case.
+        Whether to replace an existing output of another run. An interrupted run is always resumed.
     progress : callable, default=None
         Called as ``progress(stage, done, total)``.
 
     Returns
     -------
-    written : Written
+    result : RunResult
 
     Raises
     ------
     PartsFailedError
-        If parts failed; all others are written. The same call again repeats only the failed parts.
+        If parts failed; all others are written. Repeat the call to retry only the failed parts.
 
     Notes
     -----
-    The results are the same in one process and on any cluster, however rows are spread over files: equal labels, and
-    numbers equal within 1e-9, as far as the classifier's answer for a row does not depend on the other rows.
+    The results do not depend on the cluster or on how rows are spread over files: labels are equal, and numbers are
+    equal within 1e-9, provided that the classifier's prediction for a row does not depend on the other rows.
 
     The folder has a ``_manifest.json`` with fingerprints of the model and of all input files. Results of another model,
-    of other settings or of files that have changed are never mixed with those of this run, and a second run at the same
-    time is refused.
+    other settings or changed files are never mixed with the results of this run, and a second simultaneous run is
+    refused.
 
     Examples
     --------
@@ -150,7 +150,8 @@ def score(
     given, included = listed_names(columns, "columns", "score"), listed_names(include, "include", "score")
     if clash := [name for name in included if name in Assessment.COLUMNS]:
         raise InvalidInputError(
-            f"The column {clash[0]!r} cannot be included, as results have that name.\nHint: rename it in the input."
+            f"The column {clash[0]!r} cannot be included because a result column has that name.\n"
+            "Hint: rename it in the input."
         )
     path = output_path(output)
     check_apart(source, path)
@@ -175,22 +176,22 @@ def score(
         cut(files, PART_ROWS),
     )
     work = ScorePart(source_of_model, chosen, included, BATCH_ROWS)
-    with telling(progress):
+    with report_to(progress):
         written = run_parts(lambda folder: work, plan, path, executor, "Scoring", overwrite=overwrite)
     _warn_of(written)
     return written
 
 
-def _warn_of(written: Written) -> None:
-    """Warn once of what the notes on parts have in common."""
+def _warn_of(written: RunResult) -> None:
+    """Warn once about the notes on all parts."""
     notes = [(part, note) for part, text in written.noted for note in text.split("\n")]
     seen, others = ([part for part, note in notes if (note == SEEN) is wanted] for wanted in (True, False))
     if seen:
         warnings.warn(
-            f"In {len(seen)} of {written.n_parts} parts, first in {seen[0].place}, more rows than by "
-            "chance are exact copies of rows that the model was fitted on. The classifier has seen them, so their "
-            "trust looks better than that of new rows.\n"
-            "Hint: leave out the rows with seen_in_fit, or pass rows that took no part in fit.",
+            f"In {len(seen)} of {written.n_parts} parts, first in {seen[0].place}, more rows are "
+            "exact copies of training rows than chance explains. The classifier has seen them, so their trust looks "
+            "better than for new rows.\n"
+            "Hint: drop the rows with seen_in_fit, or pass rows that were not used in fit.",
             FittedRowsWarning,
             stacklevel=3,
         )

@@ -17,9 +17,9 @@ from neighboragg.exceptions import FittedRowsWarning, InvalidInputError, TrustWa
 
 # Probability of a false alarm, and of underestimating how often rows are equal by chance.
 TAIL = 1e-3
-# Up to this share of duplicates among the rows of fit, a row equal to one of them is taken to be that row itself.
+# Up to this share of duplicates among the rows of fit, a row equal to one of them is assumed to be that row.
 COMMON_COPIES = 0.01
-# Values hashed at a time, so that they stay in cache.
+# Values hashed at a time; they fit in the cache.
 HASHED_VALUES = 2**15
 MIXING = [
     (np.array(shift, dtype=np.uint64), np.array(factor, dtype=np.uint64))
@@ -58,7 +58,7 @@ class Seen:
 
 
 class FittedRows(Stored):
-    """What is needed to recognize rows of fit."""
+    """Hashes that recognize rows of fit."""
 
     def __init__(self, hashes: IntArray, codes: IntArray) -> None:
         self.positions = np.argsort(hashes, kind="stable")
@@ -67,7 +67,7 @@ class FittedRows(Stored):
         self.share_of_copies = _share_of_copies(self.hashes)
 
     def find(self, vectors: FloatArray, owner: str, codes: IntArray | None = None) -> Seen:
-        """Recognize rows of fit in a batch, and warn if there are more than by chance."""
+        """Recognize rows of fit in a batch; warn if there are more than chance explains."""
         queries = row_hashes(vectors)
         first = self.hashes.searchsorted(queries)
         copies = self.hashes.take(first, mode="clip") == queries
@@ -76,9 +76,9 @@ class FittedRows(Stored):
         by_chance = not _more_than_by_chance(queries, copies, self._chance_of_a_copy)
         if not by_chance and _warns.get():
             warnings.warn(
-                f"{copies_among(copies, owner)}. The classifier has seen them, so their trust looks better than that "
-                "of new rows.\n"
-                "Hint: pass rows that took no part in fit; neighboragg.find_mislabeled checks the labels of "
+                f"{copies_among(copies, owner)}. The classifier has seen them, so their trust looks better than for "
+                "new rows.\n"
+                "Hint: pass rows that were not used in fit; neighboragg.find_mislabeled checks the labels of "
                 "fitted rows.",
                 FittedRowsWarning,
                 stacklevel=4,
@@ -107,7 +107,7 @@ def copies_among(copies: BoolArray, owner: str) -> str:
 
 
 def check_validation_rows(hashes: IntArray, hashes_val: IntArray, owner: str) -> None:
-    """Refuse validation rows most of which are training rows; warn if more are than by chance."""
+    """Refuse validation rows if most are training rows; warn if more are than chance explains."""
     ordered = np.sort(hashes)
     copies = ordered.take(ordered.searchsorted(hashes_val), mode="clip") == hashes_val
     if not copies.any():

@@ -1,4 +1,4 @@
-"""Rows that the classifier was not trained on: how to get them, and what would spoil them."""
+"""Rows that the classifier was not trained on: how to get them, and checks against leaks."""
 
 import warnings
 from collections.abc import Mapping
@@ -160,7 +160,7 @@ def _warn_of_refit(estimator: Any, owner: str) -> None:
         return
     if needs_fit:
         warnings.warn(
-            f"The {type(estimator).__name__} passed to {owner} is fitted already, and is fitted again on X and y.\n"
+            f"The {type(estimator).__name__} passed to {owner} is fitted already and will be fitted again on X and y.\n"
             f"Hint: to keep it as it is, {owner}(FrozenEstimator(classifier)), with "
             "from sklearn.frozen import FrozenEstimator.",
             TrustWarning,
@@ -264,7 +264,7 @@ def out_of_fold(estimator: Any, rows: TrainingRows, cv: Any, owner: str) -> Floa
 
 
 def refuse_supervised_vectors(estimator: Any, features: Any, owner: str) -> None:
-    """Raise if vectors would be learned from the labels of the rows that trust is then learned from."""
+    """Raise if vectors would be learned from labels of the rows that trust is learned from."""
     if isinstance(features, Mapping):
         for view in features.values():
             refuse_supervised_vectors(estimator, view, owner)
@@ -283,7 +283,7 @@ def refuse_supervised_vectors(estimator: Any, features: Any, owner: str) -> None
 
 
 def refuse_frozen_parts(estimator: Any, features: Any, owner: str) -> None:
-    """Raise if something inside was trained before, maybe on the rows that are about to be held out."""
+    """Raise if an inner estimator was trained before, maybe on the rows to hold out."""
     views = tuple(features.values()) if isinstance(features, Mapping) else (features,)
     for outer in (estimator, *views):
         for part in (outer, *parts_of(outer)):
@@ -313,6 +313,6 @@ def _needs_labels(part: Any) -> bool:
 
 
 def _culprit(transformer: Any) -> str:
-    """Name of the step that learns from labels, as far as the tags tell."""
+    """Name of the step that learns from labels, according to its tags."""
     steps = (part for part in parts_of(transformer) if hasattr(part, "transform") and _needs_labels(part))
     return type(next(steps, transformer)).__name__

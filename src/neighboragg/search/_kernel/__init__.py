@@ -186,7 +186,7 @@ def _prepare(reference: Reference, k: int | None = None) -> Prepared:
         np.require(array, dtype=np.int64, requirements=["C", "A"])
         for array in (reference.ids, reference.starts)
     )
-    center = np.require(reference.frame.center, dtype=np.float64, requirements=["C", "A"])
+    center = np.require(reference.normalization.center, dtype=np.float64, requirements=["C", "A"])
     axes = np.empty((0, 0)) if projection is None else projection.axes
     index = Index(
         len(rows),
@@ -198,7 +198,7 @@ def _prepare(reference: Reference, k: int | None = None) -> Prepared:
         ids.ctypes.data,
         starts.ctypes.data,
         center.ctypes.data,
-        reference.frame.scale,
+        reference.normalization.scale,
         None if projection is None else axes.ctypes.data,
         table.shape[1] - 1,
     )

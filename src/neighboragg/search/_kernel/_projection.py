@@ -12,10 +12,10 @@ from neighboragg.search._reference import BLOCK_ROWS, LARGEST_SINGLE, Reference,
 LARGEST_AXES = 64  # the compiled search has the same limit
 N_AXES = (8, 16, 24, 32, 48, LARGEST_AXES)
 # With fewer features, products are fast enough; with more, finding the axes takes too long.
-FEWEST_FEATURES, MOST_FEATURES = 48, 512
-FEWEST_ROWS = 4096
+MIN_FEATURES, MAX_FEATURES = 48, 512
+MIN_ROWS = 4096
 # Finding the axes and projecting the rows takes as long as about this many queries.
-FEWEST_QUERIES = 1024
+MIN_QUERIES = 1024
 # Rows used to find the axes; queries, classes and rows per class used to choose the number of axes.
 N_SAMPLED, N_TRIED, N_TRIED_CLASSES, N_TRIED_ROWS = 4096, 12, 2, 8192
 # A projection that loses a larger share of the variance than this cannot separate the rows.
@@ -34,8 +34,8 @@ class Projection(NamedTuple):
 def is_worth_a_look(reference: Reference, n_queries: int) -> bool:
     """Whether a search takes so long that trying a projection costs little in comparison."""
     n, d = reference.rows.shape
-    enough = n >= FEWEST_ROWS and n_queries >= FEWEST_QUERIES
-    return enough and FEWEST_FEATURES <= d <= MOST_FEATURES
+    enough = n >= MIN_ROWS and n_queries >= MIN_QUERIES
+    return enough and MIN_FEATURES <= d <= MAX_FEATURES
 
 
 def project(reference: Reference, k: int) -> Projection | None:
@@ -51,7 +51,7 @@ def project(reference: Reference, k: int) -> Projection | None:
 def _main_axes(reference: Reference) -> FloatArray | None:
     """The directions in which the rows vary most; None if they also vary in the others."""
     n, d = reference.rows.shape
-    sample = reference.frame.scaled(reference.rows[:: max(1, n // N_SAMPLED)])
+    sample = reference.normalization.scaled(reference.rows[:: max(1, n // N_SAMPLED)])
     if not np.abs(sample).max() < LARGEST_SINGLE:
         return None
     variances, axes = np.linalg.eigh(np.cov(sample, rowvar=False))
@@ -64,7 +64,7 @@ def _main_axes(reference: Reference) -> FloatArray | None:
 def _fewest_axes(reference: Reference, axes: FloatArray, k: int) -> int | None:
     """Smallest number of axes for which most queries of a sample need no further candidates."""
     n = len(reference.rows)
-    queries = reference.frame.scaled(reference.rows[np.linspace(0, n - 1, N_TRIED).astype(int)])
+    queries = reference.normalization.scaled(reference.rows[np.linspace(0, n - 1, N_TRIED).astype(int)])
     n_enough = 2 * k - 1  # as many as the compiled search proposes
     wrong = {number: 0 for number in N_AXES if number <= axes.shape[1]}
     n_pairs = 0
@@ -72,7 +72,7 @@ def _fewest_axes(reference: Reference, axes: FloatArray, k: int) -> int | None:
         low, high = reference.starts[c : c + 2]
         if high - low <= n_enough:
             continue
-        rows = reference.frame.scaled(reference.rows[low : min(high, low + N_TRIED_ROWS)])
+        rows = reference.normalization.scaled(reference.rows[low : min(high, low + N_TRIED_ROWS)])
         # One more than k, because a query may be among the rows.
         last = np.partition(cdist(queries, rows), k, axis=1)[:, k : k + 1]
         there, here = rows @ axes, queries @ axes
@@ -89,7 +89,9 @@ def _along(reference: Reference, axes: FloatArray) -> Projection | None:
     n = len(reference.rows)
     table = np.empty((-(-n // BLOCK_ROWS), axes.shape[1] + 1, BLOCK_ROWS), dtype=np.float32)
     for blocks in table_parts(len(table)):
-        scaled = reference.frame.scaled(reference.rows[blocks.start * BLOCK_ROWS : blocks.stop * BLOCK_ROWS])
+        scaled = reference.normalization.scaled(
+            reference.rows[blocks.start * BLOCK_ROWS : blocks.stop * BLOCK_ROWS]
+        )
         if not np.abs(scaled).max() < LARGEST_SINGLE:
             return None
         table[blocks] = table_of(scaled @ axes)

@@ -1,4 +1,4 @@
-"""Pictures of the public data sets as arrays for a network, split as in the paper."""
+"""Images of the public data sets as arrays for a network, split as in the paper."""
 
 import io
 import os
@@ -13,15 +13,15 @@ from benchmarks.datasets._errors import DatasetNotFoundError
 from neighboragg._core.packages import import_extra
 from neighboragg._core.types import FloatArray, IntArray
 
-__all__ = ["Pictures", "load_pictures"]
+__all__ = ["Images", "load_images"]
 
 VALIDATION_SEED, SHARE_VALIDATION = 777, 0.2
 CIFAR = "cifar10_jpeg.tar.xz"
 
 
 @dataclass(frozen=True)
-class Pictures:
-    """Pictures with values around zero, and their classes; the published test part comes last.
+class Images:
+    """Images with values around zero, and their classes; the published test part comes last.
 
     Parameters
     ----------
@@ -38,18 +38,18 @@ class Pictures:
     test: IntArray
 
 
-def load_pictures(name: str, *, limit: int | None = None) -> Pictures:
+def load_images(name: str, *, limit: int | None = None) -> Images:
     """Load a data set.
 
     Parameters
     ----------
     name : {"mnist", "fashion_mnist", "cifar10"}
     limit : int, default=None
-        Use only that many of the training pictures and of the test pictures.
+        Use only that many of the training images and of the test images.
 
     Returns
     -------
-    pictures : Pictures
+    images : Images
     """
     X, codes, n_train = _cifar() if name == "cifar10" else _gray(name)
     order = np.random.default_rng(VALIDATION_SEED).permutation(n_train)[:limit]
@@ -59,7 +59,7 @@ def load_pictures(name: str, *, limit: int | None = None) -> Pictures:
     train = order[n_val:]
     mean = X[train].mean(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
     spread = X[train].std(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
-    return Pictures(((X - mean) / spread).astype(np.float32), codes, train, order[:n_val], test)
+    return Images(((X - mean) / spread).astype(np.float32), codes, train, order[:n_val], test)
 
 
 def _gray(name: str) -> tuple[FloatArray, IntArray, int]:
@@ -79,15 +79,15 @@ def _cifar() -> tuple[FloatArray, IntArray, int]:
             f"CIFAR-10 is read from the file {CIFAR} of JPEG files train/<class>/0000.jpg, which was not found.\n"
             "Hint: set NEIGHBORAGG_DATA to the folder that has it, or leave this set out with --sets."
         )
-    pictures = import_extra("PIL.Image", extra="torch", purpose="Reading CIFAR-10")
+    pil = import_extra("PIL.Image", extra="torch", purpose="Reading CIFAR-10")
     found: dict[str, list[tuple[str, FloatArray]]] = {"train": [], "test": []}
     with tarfile.open(path) as archive:
         for member in archive:
             parts = member.name.split("/")
             file = archive.extractfile(member) if member.name.endswith(".jpg") else None
             if file is not None:
-                picture = np.asarray(pictures.open(io.BytesIO(file.read())).convert("RGB"), dtype=np.float32)
-                found[parts[-3]].append((parts[-2], picture.transpose(2, 0, 1)))
+                image = np.asarray(pil.open(io.BytesIO(file.read())).convert("RGB"), dtype=np.float32)
+                found[parts[-3]].append((parts[-2], image.transpose(2, 0, 1)))
     rows = [*found["train"], *found["test"]]
     codes = np.unique([name for name, _ in rows], return_inverse=True)[1].astype(np.int64)
-    return np.stack([picture for _, picture in rows]), codes, len(found["train"])
+    return np.stack([image for _, image in rows]), codes, len(found["train"])

@@ -1,4 +1,4 @@
-"""Pictures and texts from files: folders by class, a column of paths, encoders, what cannot be read, corrections."""
+"""Images and texts from files: folders by class, a column of paths, encoders, what cannot be read, corrections."""
 
 import sys
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_a_folder_from_audit_to_corrected(digits, tmp_path):
     before = sorted(path.relative_to(root) for path in root.rglob("*.png"))
     flagged, fixed = tmp_path / "s.csv", tmp_path / "c.csv"
     output = run("audit", root, "-o", flagged)
-    assert "240 labels of digits, judged by a small fixed descriptor of the images" in output
+    assert "240 labels of digits, scored by a small fixed descriptor of the images" in output
     assert "It is weak" in output
     assert f"neighboragg review {flagged}\n" in output
     found = pd.read_csv(flagged)
@@ -97,7 +97,7 @@ def test_a_folder_from_audit_to_corrected(digits, tmp_path):
 
 
 def test_a_folder_that_changed(digits, tmp_path):
-    """Pictures that came or went elsewhere do no harm; one that was decided about must be there."""
+    """Images that came or went elsewhere do no harm; one that was decided about must be there."""
     root, *_ = digits
     flagged, fixed = tmp_path / "s.csv", tmp_path / "c.csv"
     run("audit", root, "-o", flagged, "--flag", 5)
@@ -107,7 +107,7 @@ def test_a_folder_that_changed(digits, tmp_path):
     Image.new("L", (8, 8)).save(folder / "!first.png")
     output = run("correct", flagged, "-o", fixed)
     assert output.startswith(
-        f"{root} has changed since the audit; decided rows were found by their contents.\n"
+        f"{root} has changed since the audit; decided rows were matched by their contents.\n"
     )
     after = pd.read_csv(fixed)
     moved = after[after["label"] != after["folder"]]
@@ -120,7 +120,7 @@ def test_a_folder_that_changed(digits, tmp_path):
 
 
 @pytest.mark.full
-def test_excluded_pictures_are_left_out_of_the_list(digits, tmp_path):
+def test_excluded_images_are_left_out_of_the_list(digits, tmp_path):
     root, *_ = digits
     flagged = tmp_path / "s.csv"
     found = audit(root, flag=3)
@@ -139,7 +139,7 @@ def test_excluded_pictures_are_left_out_of_the_list(digits, tmp_path):
 
 
 def decided(digits, tmp_path, **labels):
-    """Audit the folder, and give the two most suspicious pictures these labels."""
+    """Audit the folder, and give the two most suspicious images these labels."""
     flagged = tmp_path / "s.csv"
     found = audit(digits, flag=2)
     found.write(flagged, overwrite=True)
@@ -161,7 +161,7 @@ def files_in(root):
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*.png")}
 
 
-def test_pictures_are_moved_when_asked(digits, tmp_path):
+def test_images_are_moved_when_asked(digits, tmp_path):
     root, *_ = digits
     before = files_in(root)
     flagged, (first, second) = decided(root, tmp_path, first="one", second="a new class")
@@ -191,12 +191,12 @@ def test_no_label_leads_out_of_the_folder(digits, tmp_path, label):
 
 
 @pytest.mark.full
-def test_no_picture_replaces_another(digits, tmp_path, monkeypatch):
+def test_no_image_replaces_another(digits, tmp_path, monkeypatch):
     root, *_ = digits
     flagged, (first, second) = decided(root, tmp_path, first="new", second="new")
     (root / "new").mkdir()
     in_the_way = root / "new" / first.partition("/")[2]
-    in_the_way.with_suffix(".txt").write_text("not a picture")
+    in_the_way.with_suffix(".txt").write_text("not an image")
     before = files_in(root)
     monkeypatch.setattr(
         "pathlib.Path.exists", lambda path, real=Path.exists: real(path) or path == in_the_way
@@ -217,7 +217,7 @@ def test_no_picture_replaces_another(digits, tmp_path, monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.rename", rename)
     said = message_of(correct, flagged, tmp_path / "c.csv", move=True)
-    assert said.endswith("Permission denied. All images are where they were.")
+    assert said.endswith("Permission denied. All images are back in their original folders.")
     assert files_in(root) == before
 
 
@@ -237,7 +237,7 @@ def table_of_digits(digits, tmp_path):
     paths = sorted(root.rglob("*.png"), key=lambda path: path.name)
     frame = pd.DataFrame(
         {
-            "picture": [path.relative_to(tmp_path).as_posix() for path in paths],
+            "image": [path.relative_to(tmp_path).as_posix() for path in paths],
             "y": [p.parent.name for p in paths],
         }
     )
@@ -250,7 +250,7 @@ def test_a_column_of_paths(table_of_digits, tmp_path, suffix):
     frame, wrong = table_of_digits
     table, flagged = tmp_path / f"t.{suffix}", tmp_path / "out" / "s.csv"
     frame.to_csv(table, index=False) if suffix == "csv" else frame.to_parquet(table)
-    run("audit", table, "--label", "y", "--image", "picture", "-o", flagged)
+    run("audit", table, "--label", "y", "--image", "image", "-o", flagged)
     found = pd.read_csv(flagged)
     assert wrong[found["row"]].mean() > 0.8
     assert (
@@ -260,25 +260,25 @@ def test_a_column_of_paths(table_of_digits, tmp_path, suffix):
 
 def test_unreadable_images_are_findings(table_of_digits, tmp_path):
     frame, _ = table_of_digits
-    (tmp_path / "digits" / "broken.png").write_text("no picture")
-    frame.loc[3, "picture"] = "digits/broken.png"
-    frame.loc[7, "picture"] = "digits/missing.png"
-    frame.loc[9, "picture"] = None
-    frame.loc[11, "picture"] = "../secret.png"
-    frame.loc[13, "picture"] = "digits/page.html"
-    frame.loc[15, ["picture", "y"]] = ["not/looked at.png", None]
+    (tmp_path / "digits" / "broken.png").write_text("no image")
+    frame.loc[3, "image"] = "digits/broken.png"
+    frame.loc[7, "image"] = "digits/missing.png"
+    frame.loc[9, "image"] = None
+    frame.loc[11, "image"] = "../secret.png"
+    frame.loc[13, "image"] = "digits/page.html"
+    frame.loc[15, ["image", "y"]] = ["not/looked at.png", None]
     table = tmp_path / "t.csv"
     frame.to_csv(table, index=False)
     problems = {
         "line 5": "not an image that Pillow can read (digits/broken.png)",
-        "line 9": "there is no such file (digits/missing.png)",
-        "line 11": "there is no path (nan)",
+        "line 9": "file not found (digits/missing.png)",
+        "line 11": "the path is missing (nan)",
         "line 13": "the path must lead below the folder of the table, with forward slashes (../secret.png)",
         "line 15": "its name does not end in one of .avif, .bmp, .gif, .jpeg, .jpg, .png, .webp (digits/page.html)",
     }
-    options = ["--label", "y", "--image", "picture", "-o", tmp_path / "s.csv", "--flag", 5]
+    options = ["--label", "y", "--image", "image", "-o", tmp_path / "s.csv", "--flag", 5]
     output = run("audit", table, *options)
-    assert "5  images that cannot be read or shown, and are not judged\n" in output
+    assert "5  images that cannot be read or shown, so they are not scored\n" in output
     assert output.startswith("234 labels of t.csv")
     found = pd.read_csv(tmp_path / "s.findings.csv")
     found = found[found["kind"] == "unreadable image"]
@@ -286,7 +286,7 @@ def test_unreadable_images_are_findings(table_of_digits, tmp_path):
     review_set = load_review_set(tmp_path / "s.review.json")
     assert (review_set.n_rows, review_set.n_judged) == (240, 234)
     for item in review_set.items:  # rows are still those of the file
-        assert item.content["image"] == frame["picture"][item.row]
+        assert item.content["image"] == frame["image"][item.row]
 
 
 @pytest.mark.full
@@ -314,7 +314,7 @@ def test_images_outside_the_sample_are_scored_too(digits, tmp_path):
 
 
 @pytest.mark.full
-def test_a_second_audit_opens_no_picture(digits, tmp_path, monkeypatch):
+def test_a_second_audit_opens_no_image(digits, tmp_path, monkeypatch):
     root, *_ = digits
     first = audit(root, flag=5)
     assert len(VectorCache()) == N
@@ -324,15 +324,15 @@ def test_a_second_audit_opens_no_picture(digits, tmp_path, monkeypatch):
     VectorCache().clear()
     said = message_of(audit, root)
     assert said.startswith(
-        f"240 images of {root} cannot be read or shown, so no labels are left to compare:\n"
+        f"240 images of {root} cannot be read or shown, so too few labels are left to compare:\n"
     )
 
 
 ENCODER = """
 import numpy as np
 
-def pixels(pictures):
-    return np.array([np.asarray(picture.convert("L"), dtype=float).ravel() for picture in pictures])
+def pixels(images):
+    return np.array([np.asarray(image.convert("L"), dtype=float).ravel() for image in images])
 
 def letters(texts):
     return np.array([[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts])
@@ -354,7 +354,7 @@ def encoder_here(tmp_path, monkeypatch):
 
 
 @pytest.mark.full
-def test_pictures_by_an_encoder_of_ones_own(digits, tmp_path, encoder_here):
+def test_images_by_an_encoder_of_ones_own(digits, tmp_path, encoder_here):
     _, wrong, _ = digits
     output = run("audit", "digits", "--encoder", f"{encoder_here}:pixels", "-o", "s.csv")
     assert "judged by vectors of the images from the encoder letters_and_pixels:pixels." in output
@@ -371,7 +371,7 @@ def test_texts_by_an_encoder_of_ones_own(tmp_path, encoder_here):
     pd.DataFrame({"word": texts, "y": noisy.y}).to_csv("t.csv", index=False)
     options = ["audit", "t.csv", "--label", "y", "--encoder", f"{encoder_here}:letters", "--text", "word"]
     output = run(*options, "-o", "s.csv", "--flag", 10)
-    assert "judged by vectors of the texts in 'word' from the encoder letters_and_pixels:letters." in output
+    assert "scored by vectors of the texts in 'word' from the encoder letters_and_pixels:letters." in output
     assert noisy.mask[pd.read_csv("s.csv")["row"]].all()
     assert load_review_set(tmp_path / "s.review.json").items[0].kind == "text"
     assert len(VectorCache()) == len(set(texts))
@@ -382,7 +382,7 @@ def test_texts_by_an_encoder_of_ones_own(tmp_path, encoder_here):
         "The encoder letters_and_pixels:flat must return an array of numbers of shape (64, d)"
     )
     said = message_of(run, "audit", "t.csv", "--label", "y", "--text", "word", "--encoder", "no_such:flat")
-    assert said.startswith("There is no module 'no_such' for the encoder 'no_such:flat'.")
+    assert said.startswith("The module 'no_such' of the encoder 'no_such:flat' was not found.")
 
 
 def test_a_table_needs_its_label_column():
@@ -396,20 +396,20 @@ def test_a_table_needs_its_label_column():
     [
         (
             ["--encoder", "m:f"],
-            "Images need the name of the column that holds their paths.\n"
+            "Images() needs the name of the column with the image paths.\n"
             "Hint: --image column, or Images(column) in Python.",
         ),
         (
             ["--text", "a", "--image", "b", "--encoder", "m:f"],
-            "Labels are judged by one thing. Got --text and --image and --encoder.\nHint: pass one.",
+            ("--text and --image and --encoder cannot be combined.\nHint: pass one of them."),
         ),
         (
             ["--encoder", "m:f", "--embeddings", "e.npy"],
-            "Labels are judged by one thing. Got --embeddings and --encoder.\nHint: pass one.",
+            ("--embeddings and --encoder cannot be combined.\nHint: pass one of them."),
         ),
         (
             ["--image", "b", "--ignore", "a"],
-            "With --image, there are no columns to choose from.\nHint: leave out --columns, --use and --ignore.",
+            ("With --image, columns cannot be chosen.\nHint: leave out --columns, --use and --ignore."),
         ),
     ],
 )
@@ -423,13 +423,13 @@ def test_choices_that_do_not_go_together(tmp_path, options, message):
 def test_a_folder_has_no_columns_and_keeps_outputs_away(digits, tmp_path):
     root, *_ = digits
     assert message_of(audit, root, by=Images("image")) == (
-        f"{root} is a folder of images, which has no columns to choose from.\nHint: leave out the column."
+        f"{root} is a folder of images, so there is no column to choose.\nHint: leave out the column."
     )
     assert message_of(audit, root, "y") == (
-        f"{root} is a folder of images, labeled by the folders in it. It has no column 'y'.\n"
+        f"{root} is a folder of images, labeled by its subfolders. It does not have a column 'y'.\n"
         "Hint: leave out the label column, or name a file."
     )
     output = root / "one" / "s.csv"
     assert message_of(run, "audit", root, "-o", output) == (
-        f"The output {output} would lie among the images of {root}.\nHint: choose another with -o."
+        f"The output {output} would end up among the images of {root}.\nHint: choose another path with -o."
     )

@@ -1,6 +1,6 @@
-"""Wrong labels of pictures: what the built-in descriptor finds, and what several views add.
+"""Wrong labels of images: what the built-in descriptor finds, and what several views add.
 
-5,000 training pictures of each set, drawn with the seed, 9% of the labels exchanged at random. Views: 50 main
+5,000 training images of each set, drawn with the seed, 9% of the labels exchanged at random. Views: 50 main
 directions of the pixels, and 50 of the edges of the descriptor; alone, side by side as one vector, and as two views.
 CIFAR-10 is read from cifar10_jpeg.tar.xz, mildly compressed. Data: NEIGHBORAGG_DATA.
 """
@@ -31,25 +31,25 @@ EDGES = slice(0, 324)
 
 
 def cifar() -> tuple[Any, Any]:
-    pictures, labels = [], []
+    images, labels = [], []
     with tarfile.open(Path(os.environ["NEIGHBORAGG_DATA"]) / "cifar10_jpeg.tar.xz") as archive:
         for member in archive:
             if "train/" in member.name and (file := archive.extractfile(member)) is not None:
-                pictures.append(np.asarray(Image.open(io.BytesIO(file.read())).convert("RGB")))
+                images.append(np.asarray(Image.open(io.BytesIO(file.read())).convert("RGB")))
                 labels.append(member.name.split("/")[-2])
-    return np.stack(pictures), np.array(labels)
+    return np.stack(images), np.array(labels)
 
 
-def pictures_of(name: str, seed: int) -> tuple[Any, Any]:
+def images_of(name: str, seed: int) -> tuple[Any, Any]:
     if name == "cifar10":
-        pictures, labels = cifar()
+        images, labels = cifar()
     else:
         dataset = load_dataset(name)
         side = int(dataset.images.shape[1] ** 0.5)
-        pictures = dataset.images[: dataset.n_train].reshape(-1, side, side).astype(np.uint8)
+        images = dataset.images[: dataset.n_train].reshape(-1, side, side).astype(np.uint8)
         labels = np.asarray(dataset.y)[: dataset.n_train]
     chosen = np.random.default_rng(seed).permutation(len(labels))[:N_ROWS]
-    return pictures[chosen], labels[chosen]
+    return images[chosen], labels[chosen]
 
 
 def directions(X: Any) -> Any:
@@ -63,10 +63,10 @@ def main() -> None:
     args = parser.parse_args()
     lines = []
     for name in args.sets:
-        pictures, labels = pictures_of(name, args.seed)
+        images, labels = images_of(name, args.seed)
         noisy = add_label_noise(labels, rate=RATE, random_state=args.seed)
-        described = encode_images(pictures).vectors
-        pixels = directions(pictures.reshape(len(pictures), -1) / 255.0)
+        described = encode_images(images).vectors
+        pixels = directions(images.reshape(len(images), -1) / 255.0)
         edges = directions(described[:, EDGES])
         views = {"pixels": pixels, "edges": edges}
         for what, X in {
@@ -92,7 +92,7 @@ def main() -> None:
             }  # fmt: skip
             lines.append(line)
             print(*line.values(), flush=True)
-    save("pictures", lines, args.seed)
+    save("image_labels", lines, args.seed)
 
 
 if __name__ == "__main__":
