@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks._record import RESULTS, peak_memory, save
 from neighboragg import NeighborAgg
-from neighboragg.methods import _neighbor_agg
+from neighboragg._pool import row_weights
 from neighboragg.metrics import auroc, average_precision_error
 
 N_ROWS, N_FEATURES, N_CLASSES, N_SCORED = 50_000, 64, 1000, 2000
@@ -54,8 +54,8 @@ def effect_of_fewer_rows() -> list[dict[str, Any]]:
     correct = proba[:N_SCORED].argmax(axis=1) == y[new]
     found: list[dict[str, Any]] = []
     reference = None
-    for most in (_neighbor_agg.MAX_POOL_ROWS * N_CLASSES, _neighbor_agg.MAX_POOL_VALUES):
-        _neighbor_agg.MAX_POOL_VALUES = most
+    for most in (row_weights.MAX_POOL_ROWS * N_CLASSES, row_weights.MAX_POOL_VALUES):
+        row_weights.MAX_POOL_VALUES = most
         method = NeighborAgg()
         method.fit(X[~val], y[~val], X_val=X[seen], y_val=y[seen], proba_val=proba[N_SCORED:])
         trust = method.score_samples(X[new], proba[:N_SCORED])

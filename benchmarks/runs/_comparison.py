@@ -186,10 +186,12 @@ class Comparison(Results):
     def means(self) -> Grid:
         """Means over all cells, each with equal weight however many splits it has, and calibration."""
         keys = ("auroc", "ap_success", "ap_error", "aurc", "augrc", "ece")
-        lines = [
-            [self._named(method), *(_mean(self._defined(method, key)) for key in keys)]
-            for method in self.methods
-        ]
+        lines = []
+        for method in self.methods:
+            found = [self._defined(method, key) for key in keys]
+            # A mean over some of the splits cannot stand next to means over all of them.
+            most = max(map(len, found))
+            lines.append([self._named(method), *(_mean(one) if len(one) == most else "–" for one in found)])
         title = f"Mean over {', '.join(self.sets)} × {', '.join(self.bases)}"
         return Grid(title, ["method", "AUROC", "APC", "APM", "AURC ↓", "AUGRC ↓", "ECE ↓"], lines)
 

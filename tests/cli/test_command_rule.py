@@ -28,7 +28,7 @@ def parameters(function):
 def words(name):
     """What the function of a command takes, and what the objects take that are passed to it."""
     found = parameters(getattr(neighboragg, name))
-    if "source" in found:
+    if found & {"source", "data"}:
         found |= parameters(Table)
     if "by" in found:
         by = (labels.Columns, labels.Text, labels.Images, labels.Embeddings)

@@ -43,3 +43,18 @@ def test_a_wrong_label_column_is_named_before_any_work(csv):
 def test_what_is_not_known_is_refused(csv):
     assert "'SVM'" in str(run(csv, "--label", "kind", "--estimators", "LR,SVM").exception)
     assert run(csv, "--label", "kind", "--splits", 0).exit_code == 2
+
+
+def test_dates_are_read_as_the_option_says(tmp_path):
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 2, 200)
+    days = [f"{day:02}/{month:02}/2024" for day, month in rng.integers(1, 13, (200, 2))]
+    path = tmp_path / "fruit.csv"
+    pd.DataFrame({"size": rng.normal(size=200), "day": days, "kind": np.where(code, "apple", "pear")}).to_csv(
+        path, index=False
+    )
+    arguments = (path, "--label", "kind", "--estimators", "LR", "--splits", 1)
+    assert "Warning: day: " in run(*arguments).output
+    done = run(*arguments, "--dayfirst")
+    assert done.exit_code == 0, done.output
+    assert "day: " not in done.output

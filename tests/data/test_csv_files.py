@@ -2,7 +2,6 @@
 
 import gzip
 
-import numpy as np
 import pytest
 
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
@@ -47,10 +46,29 @@ def test_a_named_delimiter_is_taken(write):
     )
 
 
-def test_decimal_commas_are_numbers(write):
+def test_decimal_commas_stay_as_they_are_written(write):
     table = Read(write("a;b;y\n1,5;x,y;u\n-2;z;v\n;z;v\n"), "y")
-    np.testing.assert_array_equal(table.frame["a"], [1.5, -2, np.nan])
+    assert table.frame["a"].fillna("").tolist() == ["1,5", "-2", ""]
     assert table.frame["b"].tolist() == ["x,y", "z", "z"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "values"),
+    [
+        (["1.562", "900", "13.456", ""], {}, ["1.562", "900", "13.456", ""]),
+        (["1.562", "2.100"], {}, [1.562, 2.1]),
+        (["1.562", "2.100"], {"decimal": ","}, ["1.562", "2.100"]),
+        (["1.000", "500"], {}, ["1.000", "500"]),
+        (["1.562", "900", "1.5"], {"decimal": ","}, [1.562, 900, 1.5]),
+        (["1.562", "0.562"], {"thousands": "."}, [1.562, 0.562]),
+        (["1.562", "1900"], {}, [1.562, 1900]),
+        (["7", "", "9"], {"decimal": ","}, [7, "", 9]),
+    ],
+)
+def test_what_may_be_thousands_stays_text(write, cells, options, values):
+    """Only points before three digits, next to small numbers without: pandas would take 1.562 for less than 900."""
+    table = Read(write("a,y\n" + "".join(f"{cell},u\n" for cell in cells)), "y", **options)
+    assert table.frame["a"].astype(object).where(table.frame["a"].notna(), "").tolist() == values
 
 
 def test_labels_are_the_text_of_their_cells(write):

@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from neighboragg import Explanation, NeighborAgg
 from neighboragg.exceptions import InvalidInputError, MissingExtraError
-from neighboragg.methods._explanation import RowValues
+from neighboragg.methods._explanation import ReferenceValues, RowValues
 
 
 @pytest.fixture
@@ -91,13 +91,19 @@ def test_neighbors_are_shown_with_the_values_that_differ_most(explanation):
     reference = pd.DataFrame(
         {"age": np.arange(9.0), "color": ["red"] * 8 + [None], "income": 50_000.0 + np.arange(9), "size": 3}
     )
-    lines = str(replace(explanation, values=RowValues(rows, [reference[:5], reference[5:]]))).splitlines()
+
+    def vectorize(frame):
+        return np.column_stack([frame["age"], frame["color"] == "red", frame["income"]])
+
+    values = RowValues(rows, ReferenceValues([reference[:5], reference[5:]], vectorize))
+    lines = str(replace(explanation, values=values)).splitlines()
     assert lines[4] == (
         "  nearest cat: row 4 at 0.5 (income 50,004, here 51,234; age 4, here 30), "
         "row 7 at 1.25 (income 50,007, here 51,234; age 7, here 30)"
     )
     assert lines[-1].endswith("row 8 at 9 (income 50,008, here 10,000; age 8, here 60)")
-    assert RowValues(reference, [reference]).difference(2, 2) == "equal in all columns"
+    same = RowValues(reference, ReferenceValues([reference], vectorize))
+    assert same.difference(2, 2) == "equal in all columns used"
 
 
 def test_html_is_escaped(explanation):

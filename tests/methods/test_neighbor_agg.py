@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 import neighboragg
 from neighboragg import NeighborAgg
+from neighboragg._pool import row_weights
 from neighboragg._pool.network import NetworkAggregator
 from neighboragg._pool.pool import Aggregator, Contributions, PoolAggregator
 from neighboragg.exceptions import InvalidParameterError
@@ -175,7 +176,7 @@ class TestWhatTheAggregatorSees:
         assert np.abs(fresh - 0.5).mean() < 0.1
 
     def test_a_pool_needs_only_some_of_many_rows(self, monkeypatch):
-        monkeypatch.setattr(_neighbor_agg, "MAX_POOL_ROWS", 30)
+        monkeypatch.setattr(row_weights, "MAX_POOL_ROWS", 30)
         method = fit(NeighborAgg(Spy(), second_opinions=[LogisticRegression()]))
         evidence, codes = method.aggregator_.seen_
         assert len(codes) == len(evidence) == 30

@@ -28,6 +28,22 @@ Encoding = Annotated[
     str | None, typer.Option(help="Encoding of a text file, such as cp1252 or latin-1. Default: UTF-8.")
 ]
 Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel workbook. Default: the first.")]
+DayFirst = Annotated[
+    bool | None,
+    typer.Option(
+        "--dayfirst/--no-dayfirst",
+        help="Whether 03.04.2024 and 03/04/2024 are in April. Default: detected from all values.",
+        show_default=False,
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(help="Decimal mark of numbers written as text, '.' or ','. Default: detected."),
+]
+Thousands = Annotated[
+    str | None,
+    typer.Option(help="Mark between thousands: ',', '.', ' ' or an apostrophe. Default: detected."),
+]
 Cluster = Annotated[
     str | None,
     typer.Option(

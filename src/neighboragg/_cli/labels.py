@@ -11,12 +11,15 @@ from rich.console import Console
 
 from neighboragg._cli.console import (
     Cluster,
+    DayFirst,
+    Decimal,
     Encoding,
     Jobs,
     LabelColumn,
     Overwrite,
     Separator,
     Sheet,
+    Thousands,
     names_of,
     progress_bar,
     warnings_printed,
@@ -112,6 +115,9 @@ def audit(
     sep: Separator = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
+    dayfirst: DayFirst = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Find suspicious labels: ranked, with the suggested label and the reasons."""
@@ -124,7 +130,15 @@ def audit(
     console = Console()
     with warnings_printed(console), connect(cluster) as client, progress_bar(console) as progress:
         found = run_audit(
-            Table(source, sep=sep, encoding=encoding, sheet=sheet),
+            Table(
+                source,
+                sep=sep,
+                encoding=encoding,
+                sheet=sheet,
+                dayfirst=dayfirst,
+                decimal=decimal,
+                thousands=thousands,
+            ),
             label,
             by=by,
             proba=proba,

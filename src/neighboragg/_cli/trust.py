@@ -6,7 +6,16 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from neighboragg._cli.console import Overwrite, names_of, progress_bar, warnings_printed
+from neighboragg._cli.console import (
+    DayFirst,
+    Decimal,
+    Overwrite,
+    Thousands,
+    names_of,
+    progress_bar,
+    warnings_printed,
+)
+from neighboragg._data.open import Table
 from neighboragg._run.executor import connect
 from neighboragg.trust import compare as run_comparison
 from neighboragg.trust import score as run_score
@@ -79,6 +88,9 @@ def compare(
         str, typer.Option(help="Classifiers, separated by commas: LR, RF, MLP or HGB.")
     ] = "LR,RF,HGB",
     splits: Annotated[int, typer.Option(min=1, help="Random splits.")] = 3,
+    dayfirst: DayFirst = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", "-j", help="Number of processes; -1 uses every core. Default: 1."),
@@ -88,7 +100,7 @@ def compare(
     console = Console()
     with warnings_printed(console), progress_bar(console) as progress:
         found = run_comparison(
-            data,
+            Table(data, dayfirst=dayfirst, decimal=decimal, thousands=thousands),
             label=label,
             estimators=names_of(estimators),
             splits=splits,

@@ -42,6 +42,20 @@ def stack_views(views: Mapping[str, Any], name: str, owner: str) -> tuple[FloatA
     return np.hstack(list(rows.values())), {view: found.shape[1] for view, found in rows.items()}
 
 
+def stack_known_views(
+    views: Mapping[str, Any], widths: Mapping[str, int], name: str, owner: str
+) -> FloatArray:
+    """Concatenate the views that were seen in fit, in the order of fit, whatever the order of the mapping."""
+    given = {view: views[view] for view in widths if view in views}
+    rows, found = stack_views(given if len(given) == len(views) else views, name, owner)
+    if found != widths or len(given) != len(views):
+        raise InvalidInputError(
+            f"{name} passed to {owner} has the views {found}, but fit had {widths} (with the number "
+            "of features of each).\nHint: pass the same views."
+        )
+    return rows
+
+
 def columns_of(widths: Mapping[str, int]) -> dict[str, slice]:
     """The columns of each view in the stacked matrix."""
     ends = accumulate(widths.values())

@@ -43,27 +43,36 @@ class CsvSource(HeldSource):
     @cached_property
     def frame(self) -> Any:
         """All columns as read by pandas."""
-        pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
-        width = len(self.header) + self._trailing
-        names = [str(j) for j in range(width)]
-        text = io.StringIO(self._source.text[self._header_end :], newline="")
-        frame = pandas.read_csv(
-            text,
-            sep=self.sep,
-            header=None,
-            names=names,
-            index_col=False,
-            low_memory=False,
-            encoding_errors="strict",
-        )
+        names = [str(j) for j in range(len(self.header) + self._trailing)]
+        frame = self._read(names)
         if len(frame) != len(self):
             raise InvalidInputError(
                 f"{self.name} has {len(self):,} records, but pandas reads {len(frame):,}.\n"
                 "Hint: look for stray quotation marks, and remove lines that are not records."
             )
         frame = frame.drop(columns=names[len(self.header) :])
+        if doubtful := [name for name in frame.columns if _may_be_thousands(frame[name])]:
+            texts = self._read(names, usecols=doubtful, dtype=str)
+            is_named = self.written.get("decimal") == "," or self.written.get("thousands") == "."
+            for name in doubtful:
+                if _is_in_doubt(texts[name], is_named=is_named):
+                    frame[name] = texts[name]
         frame.columns = self.columns
-        return _with_decimal_commas(frame) if self.sep != "," else frame
+        return frame
+
+    def _read(self, names: list[str], **options: Any) -> Any:
+        """The records as pandas reads them."""
+        pandas = import_extra("pandas", extra="cli", purpose="Reading a table")
+        return pandas.read_csv(
+            io.StringIO(self._source.text[self._header_end :], newline=""),
+            sep=self.sep,
+            header=None,
+            names=names,
+            index_col=False,
+            low_memory=False,
+            encoding_errors="strict",
+            **options,
+        )
 
     def values(self, column: str) -> Sequence[str]:
         """The cells of a column as text, because pandas would read the label 01 as a number."""
@@ -272,16 +281,23 @@ def _any_field_size() -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def _with_decimal_commas(frame: Any) -> Any:
-    """Columns such as ``1,5`` as numbers: with another delimiter, the comma often is the decimal point."""
-    for name in frame.columns:
-        column = frame[name]
-        if column.dtype.kind not in "biufM":
-            known = column.dropna().astype(str)
-            if (
-                len(known)
-                and known.str.fullmatch(r"\s*[-+]?\d*,?\d+\s*").all()
-                and known.str.contains(",").any()
-            ):
-                frame[name] = column.astype("str").str.replace(",", ".").astype(float)
-    return frame
+def _may_be_thousands(column: Any) -> bool:
+    """Whether the fractions that pandas read could have been thousands: 1.562 and 13.456, but not 0.5 or 1.5625."""
+    if column.dtype.kind != "f":
+        return False
+    values = column.to_numpy()[column.notna().to_numpy()]
+    parts = np.abs(values[values != np.floor(values)])
+    return bool(
+        np.isclose(1000 * parts, np.rint(1000 * parts)).all() and ((parts > 1) & (parts < 1000)).all()
+    )
+
+
+def _is_in_doubt(texts: Any, *, is_named: bool) -> bool:
+    """Whether every point comes before three digits, and numbers below 1,000 have none or the point is named a mark."""
+    known = texts.dropna().str.strip()
+    marked = known.str.contains(".", regex=False)
+    return bool(
+        marked.any()
+        and known[marked].str.fullmatch(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}").all()
+        and (is_named or (not marked.all() and known[~marked].str.fullmatch("[+-]?[0-9]{1,3}").all()))
+    )

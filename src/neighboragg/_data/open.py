@@ -27,6 +27,10 @@ FORMATS: dict[type[Source], tuple[str, ...]] = {
 COMPRESSIBLE = (CsvSource, JsonLinesSource)
 
 
+# How texts in any of them are read as numbers and dates.
+WRITTEN = ("dayfirst", "decimal", "thousands")
+
+
 @dataclass(frozen=True, init=False)
 class Table:
     """A table in a file, with options of how to read it.
@@ -42,31 +46,56 @@ class Table:
         Encoding of a CSV or JSON lines file. None means UTF-8, or the encoding of a byte order mark.
     sheet : str, default=None
         Sheet of an Excel workbook. None reads the first.
+    dayfirst : bool, default=None
+        Whether 03.04.2024 and 03/04/2024 are the third of April. None finds out from all values of a column, or if they
+        do not show it, takes the day first between points, and the month first otherwise.
+    decimal : str, default=None
+        Decimal mark, ``"."`` or ``","``, of numbers that are written as text. None detects it from all values.
+    thousands : str, default=None
+        Mark between thousands: ``","``, ``"."``, ``"'"`` or a space. None detects it from all values.
 
     Notes
     -----
-    The file is not opened until its rows are needed.
+    The file is not opened until its rows are needed. A column whose values do not fit `dayfirst`, `decimal` and
+    `thousands` is read in another way if one fits.
 
     Examples
     --------
     >>> from neighboragg import Table
     >>> Table("wines.csv", sep=";")
-    Table(path='wines.csv', sep=';', encoding=None, sheet=None)
+    Table(path='wines.csv', sep=';', encoding=None, sheet=None, dayfirst=None, decimal=None, thousands=None)
     """
 
     path: Any
     sep: str | None
     encoding: str | None
     sheet: str | None
+    dayfirst: bool | None
+    decimal: str | None
+    thousands: str | None
 
     def __init__(
-        self, path: Any, *, sep: str | None = None, encoding: str | None = None, sheet: str | None = None
+        self,
+        path: Any,
+        *,
+        sep: str | None = None,
+        encoding: str | None = None,
+        sheet: str | None = None,
+        dayfirst: bool | None = None,
+        decimal: str | None = None,
+        thousands: str | None = None,
     ) -> None:
-        for name, value in {"path": path, "sep": sep, "encoding": encoding, "sheet": sheet}.items():
+        given = {"path": path, "sep": sep, "encoding": encoding, "sheet": sheet}
+        for name, value in {
+            **given,
+            "dayfirst": dayfirst,
+            "decimal": decimal,
+            "thousands": thousands,
+        }.items():
             object.__setattr__(self, name, value)
 
     @property
-    def options(self) -> dict[str, str]:
+    def options(self) -> dict[str, Any]:
         """The options that are set."""
         values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "path"}
         return {name: value for name, value in values.items() if value is not None}
@@ -76,6 +105,8 @@ def open_source(given: Any) -> Source:
     """Open a source of rows."""
     table = given if isinstance(given, Table) else Table(given)
     given, options = table.path, table.options
+    written = {name: options.pop(name) for name in WRITTEN if name in options}
+    _check_written(**written)
     if isinstance(given, str | os.PathLike):
         kind, path = _kind_of(given)
     elif isinstance(given, list | tuple) and all(isinstance(one, str | os.PathLike) for one in given):
@@ -99,12 +130,35 @@ def open_source(given: Any) -> Source:
         raise InvalidParameterError(
             f"The option {unused[0]!r} does not apply to {given}.\nHint: leave it out; it is for {takers} files."
         )
+    if written and kind is FolderSource:
+        raise InvalidParameterError(
+            f"The option {next(iter(written))!r} does not apply to {given}.\nHint: leave it out; it is for tables."
+        )
     try:
-        return kind(path, **options)
+        source = kind(path, **options)
     except FileNotFoundError as error:
         raise InvalidInputError(f"There is no file {path}.") from error
     except OSError as error:
         raise InvalidInputError(f"Cannot read {path}: {error.strerror or error}.") from error
+    source.written = written
+    return source
+
+
+def _check_written(
+    dayfirst: bool | None = None, decimal: str | None = None, thousands: str | None = None
+) -> None:
+    """Raise unless numbers and dates can be written so."""
+    for name, value, choices in (
+        ("dayfirst", dayfirst, (True, False)),
+        ("decimal", decimal, (".", ",")),
+        ("thousands", thousands, (",", ".", " ", "'")),
+    ):
+        if value is not None and (value not in choices or isinstance(value, int) != (name == "dayfirst")):
+            raise InvalidParameterError(
+                f"{name} must be {' or '.join(map(repr, choices))}. Got {value!r} instead."
+            )
+    if decimal is not None and decimal == thousands:
+        raise InvalidParameterError(f"decimal and thousands cannot both be {decimal!r}.")
 
 
 def _kind_of(given: str | os.PathLike[str]) -> tuple[type[Any], Any]:

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,8 @@ class Source(ABC):
     #: Column names as written in the file; they may repeat or be empty.
     header: list[str]
     notes: list[str]
+    #: How numbers and dates are written in texts (dayfirst, decimal, thousands), if that was given.
+    written: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
     def __len__(self) -> int:

@@ -82,6 +82,16 @@ class FitData:
         """Whether training rows serve as validation rows, with out-of-sample probabilities."""
         return self.X_val is self.X
 
+    @property
+    def positions_of_validation(self) -> IntArray:
+        """Positions of the validation rows among the rows of fit, or -1 if they are not among the reference rows."""
+        if self.is_separate:
+            return np.full(len(self.X_val), -1)
+        if self.shared:
+            return np.arange(len(self.X)) if self.streamed is None else self.streamed.sample.rows
+        n_train = len(self.codes) if self.streamed is None else len(self.streamed.codes)
+        return n_train + np.arange(len(self.X_val))
+
     def all_rows(self) -> tuple[FloatArray, IntArray]:
         """Reference rows and their classes: training rows, followed by different validation rows of the same kind."""
         if self.shared or self.is_separate:

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol, Self
 
 import joblib
@@ -15,7 +16,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.frozen import FrozenEstimator
 
 from neighboragg._core.checks import check_choice
-from neighboragg._core.progress import add_total
+from neighboragg._core.progress import add_total, begin_stage
 from neighboragg._core.threads import boosting_threads
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._pool.crossfit import cross_fit, fit_out_of_bag, spread_columns
@@ -333,9 +334,17 @@ class Boosting(BuiltinOpinion):
         ]
 
 
-def fit_second_opinion(name: str, estimator: Any, data: FitData, pool_rows: IntArray) -> Fitted:
-    """Fit one classifier; return it with out-of-sample probabilities for the pool rows, a choice of validation rows."""
-    return fitted_once(name, estimator, data, pool_rows, lambda: _fit(name, estimator, data, pool_rows))
+def fit_second_opinions(
+    opinions: Sequence[tuple[str, Any]], data: FitData, pool_rows: IntArray
+) -> tuple[list[SecondOpinion], dict[str, FloatArray]]:
+    """Fit classifiers; return them with out-of-sample probabilities for the pool rows, a choice of validation rows."""
+    fitted, proba_of = [], {}
+    for number, (name, estimator) in enumerate(opinions, start=1):
+        begin_stage(f"Fitting second opinion {number} of {len(opinions)}, {name}")
+        fit = partial(_fit, name, estimator, data, pool_rows)
+        opinion, proba_of[name] = fitted_once(name, estimator, data, pool_rows, fit)
+        fitted.append(opinion)
+    return fitted, proba_of
 
 
 def _fit(name: str, estimator: Any, data: FitData, pool_rows: IntArray) -> Fitted:

@@ -1,5 +1,6 @@
 """Rows in groups: validation rows from separate groups, and signs of groups that were not passed."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ from scipy.stats import binom
 
 from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._pool.evidence import FitData
+from neighboragg.exceptions import InvalidInputError, TrustWarning
 from neighboragg.search import ClasswiseNeighbors
 
 # Share of the groups that validation rows are taken from, where all rows have probabilities.
@@ -16,6 +18,33 @@ MAX_COMPARED = 1000
 # Neighbors often are neighbors of each other, so a share varies more than that of independent rows; and groups that
 # matter show more clearly than by chance.
 LEVEL, DEPENDENCE, MIN_EXCESS = 1e-4, 2.0, 0.15
+
+
+def without_own_groups(
+    data: FitData, columns: slice, *, indexes_validation: bool, owner: str, n_jobs: int | None, seed: int
+) -> tuple[FitData, IntArray | None]:
+    """Validation rows of other groups than the training rows, if groups are known or look likely."""
+    if data.groups is not None:
+        if data.streamed is not None:
+            raise InvalidInputError(
+                "Groups cannot be combined with Streamed.\nHint: search=None, or no groups."
+            )
+        return separate_groups(data, *data.groups, seed)
+    if not indexes_validation or data.shared:
+        return data, None
+    share, is_grouped = share_among_themselves(data, columns, n_jobs=n_jobs, seed=seed)
+    if not is_grouped:
+        return data, None
+    warnings.warn(
+        f"{share:.0%} of the validation rows passed to {owner} are nearer to another validation row "
+        "than to any of as many training rows (50% if both were drawn alike). They seem to come in groups, such "
+        "as users, pages, or days, or from another source. Trust is learned from their distances to training "
+        "rows only.\n"
+        "Hint: pass groups= and groups_val= if rows come in groups and new rows will be of other groups.",
+        TrustWarning,
+        stacklevel=4,
+    )
+    return replace(data, is_separate=True), None
 
 
 def separate_groups(

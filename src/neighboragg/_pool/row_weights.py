@@ -1,4 +1,4 @@
-"""Validation rows are a sample: weights under which they are neither easier nor harder than all labeled rows."""
+"""The validation rows that a pool is fitted on, weighted to be neither easier nor harder than all labeled rows."""
 
 import numpy as np
 from scipy.special import chdtrc
@@ -7,6 +7,8 @@ from neighboragg._core.types import FloatArray, IntArray
 from neighboragg._pool.evidence import FitData
 from neighboragg.search import ClasswiseNeighbors, Exact
 
+# Validation rows that a pool is fitted on, and classes times rows: with more than 300 classes, fewer rows.
+MAX_POOL_ROWS, MAX_POOL_VALUES = 5000, 1_500_000
 # Rows added to each stratum, so the weight of a handful of rows stays near one.
 EXTRA_ROWS = 10
 # Probability that rows drawn like the others differ this much. A network separates its training rows better than
@@ -17,6 +19,16 @@ N_NEIGHBORS, N_LEVELS = 20, 4
 # Training rows looked at for each validation row: more say little more about all rows. So many validation rows are
 # hardly easier or harder than others, and not worth a further search.
 OTHERS_PER_ROW, ENOUGH_ROWS = 4, 5000
+
+
+def choose_pool_rows(data: FitData, mapped: bool, *, limited: bool, seed: int) -> IntArray:
+    """Validation rows to fit the aggregator on: half of shared rows if a map is learned from the others."""
+    n = most = len(data.X_val)
+    if data.shared and mapped and n >= 4:
+        most = n // 2
+    if limited:
+        most = min(most, MAX_POOL_ROWS, max(1, MAX_POOL_VALUES // data.n_classes))
+    return np.sort(np.random.default_rng(seed).permutation(n)[:most])
 
 
 def sample_weights(

@@ -63,6 +63,20 @@ class Spaces(Stored):
         rows = X if len(self.views) == 1 else np.ascontiguousarray(X[:, columns_of(self.views)[view]])
         return rows if name == view else map_rows(rows, self.components[view])
 
+    def views_to_learn(self, codes: IntArray) -> list[str]:
+        """Views that a metric can be learned for."""
+        return [view for view, width in self.views.items() if width > 1 and len(np.unique(codes)) > 1]
+
+    def with_metrics(self, views: list[str], data: FitData, pool_rows: IntArray, seed: int) -> "Spaces":
+        """The same views, with metrics for some of them, learned from training rows that are not pool rows."""
+        rows = np.setdiff1d(np.arange(len(data.X)), pool_rows) if data.shared else np.arange(len(data.X))
+        columns = columns_of(self.views)
+        components = {
+            view: learn_metric(data.X[rows, columns[view]], data.codes[rows], random_state=seed)
+            for view in (views if len(rows) else ())
+        }
+        return Spaces(self.views, components)
+
 
 @dataclass(frozen=True)
 class Neighborhoods(Stored):

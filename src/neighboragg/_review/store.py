@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from neighboragg._core.checks import check_choice
 from neighboragg.exceptions import FileFormatError, InvalidInputError, NeighborAggError
-from neighboragg.labels import ReviewSet, checked_line
+from neighboragg.labels import ReviewSet
 
 ACTIONS = ("keep", "relabel", "exclude", "skip", "unsure")
 
@@ -263,7 +263,7 @@ class DecisionStore:
         check_choice(action, "action", "DecisionStore.record", choices=ACTIONS)
         if row not in self._given:
             raise InvalidInputError(f"Row {row!r} is not in the review set.")
-        note = checked_line(note, "note", LONGEST_NOTE)
+        note = _checked_line(note, "note", LONGEST_NOTE)
         if action == "relabel":
             label = self._new_label(row, label, new_class)
             action = "keep" if label == self._given[row] else action
@@ -343,7 +343,7 @@ class DecisionStore:
     def _new_label(self, row: int, label: str | None, new_class: bool) -> str:
         """Check and return the new label of a row."""
         if new_class:
-            text = checked_line(label or "", "name of the new class", LONGEST_LABEL)
+            text = _checked_line(label or "", "name of the new class", LONGEST_LABEL)
             if not text:
                 raise InvalidInputError(f"Row {row}: the name of the new class is empty.")
             return text
@@ -390,3 +390,11 @@ def _latest(db: sqlite3.Connection, row: int) -> Decision | None:
 def _in_force(db: sqlite3.Connection, row: int) -> Decision | None:
     found = _select(db, "current_decisions WHERE item = ?", (row,))
     return found[0] if found else None
+
+
+def _checked_line(text: str, name: str, longest: int) -> str:
+    """Return a line that a person typed, without blanks around it."""
+    text = " ".join(text.split())
+    if len(text) > longest or not text.isprintable():
+        raise InvalidInputError(f"The {name} must be one line of up to {longest:,} printable characters.")
+    return text

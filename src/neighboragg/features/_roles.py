@@ -1,7 +1,7 @@
 """The role of each column, or the reason why it is ignored."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from neighboragg._core.types import Array
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features._columns import column_kind
 from neighboragg.features._leaks import leaking_columns
+from neighboragg.features._values import Reading, read_dates, read_numbers
 
 USES = ("number", "category", "text", "date", "ignored", "suspicious")
 # With fewer rows than this, values that never repeat do not indicate an identifier.
@@ -36,6 +37,14 @@ class ColumnRole:
     name: str
     use: str
     reason: str = ""
+    #: How texts are read as numbers or dates, if they are.
+    reading: Reading | None = None
+
+    @property
+    def doubt(self) -> str:
+        """How the values of a used column could be read as well; empty if in no other way."""
+        doubt = self.reading.doubt if self.used and self.reading else ""
+        return f"{self.name}: {doubt}" if doubt else ""
 
     @property
     def used(self) -> bool:
@@ -51,8 +60,11 @@ def column_roles(
     ignore: Sequence[str] = (),
     use: Sequence[str] = (),
     random_state: int = 0,
+    dayfirst: bool | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
 ) -> tuple[ColumnRole, ...]:
-    """Decide the role of each column."""
+    """Decide what each column is used for, and how texts are read as numbers or dates."""
     names = list(frame.columns)
     chosen: dict[str, Any] = {"only": only or (), "ignore": ignore, "use": use}
     for option, given in chosen.items():
@@ -67,14 +79,16 @@ def column_roles(
                     f"{option} names {name!r}, which is not a column, or is the label column.\n"
                     f"Hint: the columns are {', '.join(map(repr, names))}."
                 )
-    roles = [_role(frame[name], name) for name in names]
+    written = {"dayfirst": dayfirst, "decimal": decimal, "thousands": thousands}
+    roles = [_role(frame[name], name, written) for name in names]
     wanted = set(names if only is None else only) - set(ignore)
     insisted = set(use) | set(only or ())
     for j, role in enumerate(roles):
         if role.name not in wanted:
             roles[j] = replace(role, use="ignored", reason="not chosen")
-        elif role.name in insisted and role.use == "ignored" and (plain := _plain_use(frame[role.name])):
-            roles[j] = ColumnRole(role.name, plain)
+        elif role.name in insisted and role.use == "ignored":
+            plain = role.reading.use if role.reading else _plain_use(frame[role.name])
+            roles[j] = replace(role, use=plain, reason="") if plain else role
     open_to_doubt = [role.name for role in roles if role.use in ("number", "category", "date")]
     leaks = leaking_columns(prepared_frame(frame, roles)[open_to_doubt], labels, random_state=random_state)
     return tuple(
@@ -92,7 +106,9 @@ def prepared_frame(frame: Any, roles: Sequence[ColumnRole]) -> Any:
     for role in roles:
         if role.used:
             column = frame[role.name]
-            if role.use == "date":
+            if role.reading is not None:
+                column = pandas.Series(role.reading.read(column), index=column.index)
+            elif role.use == "date":
                 # Without a time zone, because NumPy arrays do not support them.
                 column = pandas.to_datetime(
                     column, utc=True, format="ISO8601", errors="coerce"
@@ -113,7 +129,11 @@ def describe_roles(roles: Sequence[ColumnRole]) -> str:
         ("date", "dates"),
         ("text", "texts"),
     ):
-        names = [role.name for role in roles if role.use == use]
+        names = [
+            f"{role.name} ({role.reading.description})" if role.reading else role.name
+            for role in roles
+            if role.use == use
+        ]
         if names:
             lines.append(f"  {plural:<10}  {_listed(names)}")
     ignored = [f"{role.name} ({role.reason})" for role in roles if role.use == "ignored"]
@@ -151,7 +171,7 @@ def _plain_use(column: Any) -> str | None:
     return column_kind(known.astype(str).to_numpy(dtype=object))
 
 
-def _role(column: Any, name: str) -> ColumnRole:
+def _role(column: Any, name: str, written: Mapping[str, Any]) -> ColumnRole:
     """The role of a column by itself, independent of other columns."""
     known = column.dropna()
     if not len(known):
@@ -169,17 +189,45 @@ def _role(column: Any, name: str) -> ColumnRole:
     if pandas.api.types.is_datetime64_any_dtype(column):
         return ColumnRole(name, "date")
     if pandas.api.types.is_numeric_dtype(column) or pandas.api.types.is_bool_dtype(column):
-        many = distinct >= max(MIN_ROWS, HARDLY_ANY_TWICE * n)
-        values = known.drop_duplicates().to_numpy(dtype=np.float64) if many else None
-        reason = "" if values is None else _numeric_identifier(values, name)
-        return ColumnRole(name, "ignored", reason) if reason else ColumnRole(name, "number")
-    return _text_role(known.astype(str), name, distinct)
+        return _number_role(known, name)
+    known = known.astype(str)
+    if known.str.fullmatch(DATE).all():
+        return ColumnRole(name, "date")
+    if reading := _reading_of(known, written):
+        role = ColumnRole(name, "date")
+        if reading.use == "number":
+            role = _number_role(pandas.Series(reading.read(known)).dropna(), name)
+        return replace(role, reading=reading)
+    return _text_role(known, name, distinct)
+
+
+def _number_role(known: Any, name: str) -> ColumnRole:
+    """Whether numbers are used, or are an identifier."""
+    n, distinct = len(known), known.nunique()
+    many = distinct >= max(MIN_ROWS, HARDLY_ANY_TWICE * n)
+    values = known.drop_duplicates().to_numpy(dtype=np.float64) if many else None
+    reason = "" if values is None else _numeric_identifier(values, name)
+    return ColumnRole(name, "ignored", reason) if reason else ColumnRole(name, "number")
+
+
+def _reading_of(known: Any, written: Mapping[str, Any]) -> Reading | None:
+    """How texts are read as numbers or dates; None if they are not, or are digits alone, as codes are."""
+    texts = known.str.strip().unique()
+    if all(text.isdigit() for text in texts if text):
+        return None
+    marks = {option: written[option] for option in ("decimal", "thousands")}
+    # Whatever the options say of other columns: a column that does not fit them may still be clear by itself.
+    found = (
+        read_numbers(texts, **marks)
+        or read_dates(texts, written["dayfirst"])
+        or read_numbers(texts)
+        or read_dates(texts)
+    )
+    return found[1] if found else None
 
 
 def _text_role(known: Any, name: str, distinct: int) -> ColumnRole:
     n = len(known)
-    if known.str.fullmatch(DATE).all():
-        return ColumnRole(name, "date")
     if 2 * distinct > n and n >= MIN_ROWS:
         if column_kind(known.to_numpy(dtype=object)) == "text":
             return ColumnRole(name, "text")

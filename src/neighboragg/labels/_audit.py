@@ -1,7 +1,7 @@
 """audit: find suspicious labels, with reasons, in labeled rows."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,9 @@ from neighboragg.exceptions import InvalidInputError, InvalidParameterError, Tru
 from neighboragg.labels._by import Basis, By, Columns, Images, Labeled, UsableRows
 from neighboragg.labels._detector import MislabelDetector, find_mislabeled
 from neighboragg.labels._findings import KINDS, ConflictingCopies, Finding, Look
-from neighboragg.labels._outputs import Audit
+from neighboragg.labels._outputs import Audit, Origin
 from neighboragg.labels._result import MislabelResult, label_p_values
-from neighboragg.labels._review_set import Origin, build_review_set, rows_to_review
+from neighboragg.labels._review_set import build_review_set, rows_to_review
 from neighboragg.labels._rules import FlagRule, Flags, Sampled, as_rule
 
 # Rows to fit the detector on, unless `sample` is given.
@@ -170,7 +170,9 @@ def audit(
             named = data.files and getattr(by, "encoder", None) is None
             matrix = getattr(basis, "matrix", None)
             identity = (
-                (data.digest, column, by, matrix, most, random_state, all_proba, unverified) if named else ()
+                (data.digest, column, by, matrix, most, random_state, all_proba, unverified, basis.roles)
+                if named
+                else ()
             )
             begin_stage("Scoring the rows outside the sample")
             scored = gather(work, spans, executor_for(client, None), identity)
@@ -201,6 +203,7 @@ def audit(
         result = _with_copies(result, findings, data, labels, rows)
         shown = _shown_rows(result, rows, listed)
         frame = data.take(shown, [name for name in table.columns if name != basis.hidden]).set_axis(shown)
+        origin = Origin.of(source, data, column)
         review_set = build_review_set(
             frame,
             result,
@@ -211,7 +214,7 @@ def audit(
             shown=basis.shown,
             name_of=data.place_of,
             digests_of=data.digests_of,
-            origin=Origin.of(source, data, column),
+            source={} if origin is None else asdict(origin),
         )
         notes = [*data.notes, *_notes(data, labels, labeled, result, look)]
         if not is_whole:
@@ -454,7 +457,7 @@ def _shown_rows(result: MislabelResult, rows: IntArray, listed: IntArray) -> Int
 
 def _notes(data: Source, labels: Array, labeled: IntArray, result: MislabelResult, look: Look) -> list[str]:
     """Notes about the table and the scores."""
-    notes = label_notes(labels)
+    notes = [*label_notes(labels), *(role.doubt for role in look.roles if role.doubt)]
     if len(labeled) < len(data):
         notes.append(
             f"{len(data) - len(labeled):,} of {len(data):,} rows are left out because their label is missing."

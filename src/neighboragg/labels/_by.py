@@ -129,6 +129,7 @@ class Columns:
             ignore=ignore,
             use=self.use,
             random_state=table.random_state,
+            **table.source.written,
         )
         check_usable(roles)
         return ColumnsBasis(table.source, roles)

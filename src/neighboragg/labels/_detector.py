@@ -1,7 +1,6 @@
 """MislabelDetector and find_mislabeled."""
 
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,53 +18,31 @@ from neighboragg._core.checks import (
 from neighboragg._core.estimators import check_classifier, has_preprocessing
 from neighboragg._core.inputs import needs_numbers, refusal_explained, take_rows
 from neighboragg._core.progress import LOGGER, Listener, add_total, begin_stage, report_to
-from neighboragg._core.stats import best_other_class, by_appearance
+from neighboragg._core.stats import by_appearance
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._core.views import FEATURES
 from neighboragg._pool.crossfit import CrossFitted, Labels, cross_fit, deal_folds, fold_splits
 from neighboragg._store.objects import Savable
-from neighboragg.exceptions import InvalidInputError, TrustWarning
+from neighboragg.exceptions import InvalidInputError
 from neighboragg.features import Vectorizer
 from neighboragg.labels._groups import (
-    RowGroups,
     check_classes,
-    check_groups,
+    check_proba_as_in_fit,
     check_vectors,
     check_verified,
     group_rows,
-    measure_predictiveness,
     n_rows,
     read_rows,
     refuse_labels_among,
     warn_if_in_sample,
     warn_if_known,
+    warn_if_not_predictive,
     width,
 )
 from neighboragg.labels._label_trust import BuiltinModels, fit_label_trust
 from neighboragg.labels._noise import RELIABILITIES, find_label_noise, reliability_scores
-from neighboragg.labels._result import Evidence, MislabelResult, build_result, evidence_of_new_rows
+from neighboragg.labels._result import Evidence, MislabelResult, NewLabels, build_result, evidence_of_new_rows
 from neighboragg.labels._rules import FlagRule, LabelScores, Nothing, as_rule
-
-
-@dataclass(frozen=True, eq=False)
-class NewLabels:
-    """Scores, flags and suggestions for the labels of new rows."""
-
-    mask: BoolArray
-    scores: FloatArray
-    given: Array
-    suggested: Array
-    label_trust: FloatArray
-    trust: FloatArray
-
-
-def new_labels(
-    classes: Array, codes: IntArray, trust: FloatArray, scores: FloatArray, mask: BoolArray
-) -> NewLabels:
-    """From the trust in every class, and the labels as positions in the classes."""
-    suggested = classes[best_other_class(trust, codes)]
-    return NewLabels(mask, scores, classes[codes], suggested, trust[np.arange(len(codes)), codes], trust)
-
 
 # Score of a label by the noise model; the other scores are by trust alone.
 ODDS = "odds"
@@ -126,10 +103,10 @@ class MislabelDetector(Savable, BaseEstimator):
     -----
     *Evidence*, all out of sample: given probabilities, built-in models, distances to the nearest 1, 5 and 20 rows of
     each class, and the labels of the 20 nearest rows; both also in a learned metric. A log-linear pool turns it into
-    trust t_c in every class.
-    As labels are noisy, a second pass weights every row by t_y / max_c t_c: in the built-in models, the votes and the
-    pool; distances are taken to rows above 1/2 only. The geometric mean of the passes, with one temperature, is
-    the label trust. Class-wise distances take 16 · n · n_classes · n_neighbors bytes in each metric.
+    trust t_c in every class. As labels are noisy, a second pass weights every row by t_y / max_c t_c in the built-in
+    models, the votes and the pool, and takes distances only to rows with a weight above 1/2. The geometric mean of the
+    passes, with one temperature, is the label trust. Class-wise distances take 16 · n · n_classes · n_neighbors bytes
+    in each metric.
 
     *P(label is wrong).* A model of random errors (their rate, pairs of classes that are mistaken for each other, and
     how much sharper the right label is known than the given one) is fitted by expectation maximization. Errors that
@@ -138,16 +115,16 @@ class MislabelDetector(Savable, BaseEstimator):
     look right to a model: where labels were made by one, the order is good, and the probabilities are far too low.
 
     *Rows that must not vouch for each other.* Rows of one group, and identical rows, are never neighbors of one
-    another and always in the same fold; out-of-bag trees, which cannot keep them apart, are then replaced by
-    out-of-fold ones. Probabilities passed to :meth:`fit` should come from such folds as well.
+    another and always in the same fold; out-of-fold trees then replace out-of-bag trees, which cannot keep them apart.
+    Probabilities passed to :meth:`fit` should come from such folds as well.
 
     *Several views.* If `X` or `features` is a mapping of names to vectors (layers of a network, two encoders, a text
-    and a table), each view has neighbors of its own, whose distances and votes are experts of their own in the pool,
-    and reasons name them. Own models see all views side by side. Neighbors in the result are those of the first view.
+    and a table), the neighbors in each view are experts of their own in the pool, and reasons name them. Built-in
+    models see all views side by side. The result has the neighbors in the first view.
 
-    *A class with one row* has nobody to vouch for it: its trust is low and its score suspicious, with the reason
-    "only row of class …". Often it is a misspelled label. If all rows are of one group, nothing is known, trust is
-    uniform and nothing is flagged.
+    *A class with one row.* No other row can vouch for it, so its trust is low and its score suspicious, with the reason
+    "only row of class …". Often it is a misspelled label. If all rows are in one group, trust is uniform and nothing is
+    flagged.
 
     References
     ----------
@@ -262,7 +239,7 @@ class MislabelDetector(Savable, BaseEstimator):
         is_verified = check_verified(verified, n, owner)
         self._rule.check(is_verified)
         rng = check_random_state(self.random_state)
-        grouped = self._group_rows(vectors, codes, groups)
+        grouped = group_rows(vectors, codes, groups, join_duplicates=self.duplicates == "group", owner=owner)
         folds = deal_folds(by_appearance(codes), by_appearance(grouped.groups), N_FOLDS, rng)
         self.classifier_ = None if self.estimator is None else self._cross_validate(rows, codes, folds)
         given = None if self.classifier_ is None else self.classifier_.proba
@@ -285,7 +262,13 @@ class MislabelDetector(Savable, BaseEstimator):
         if proba is not None:
             models = [model.proba for model in fitted.passes[0].models.values()]
             warn_if_in_sample(given, [*fitted.votes.values(), *models], codes, owner)
-        self._check_predictive(codes)
+        weak = warn_if_not_predictive(
+            fitted.predictiveness(codes), owner, needs_evidence=self._rule.needs_evidence
+        )
+        if weak and self._rule.needs_evidence:
+            self._rule = Nothing(
+                self._rule.name, f"Nothing is flagged, as nothing predicts the labels: {weak}."
+            )
         found = find_label_noise(fitted.trust, fitted.first, codes, fitted.is_clustered)
         self._noise = found.noise
         scores = self._scores(fitted.trust, fitted.first, codes, given)
@@ -355,24 +338,12 @@ class MislabelDetector(Savable, BaseEstimator):
         -------
         found : NewLabels
         """
-        check_is_fitted(self, "result_")
-        owner = type(self).__name__
-        rows = read_rows(X, owner, keep_vectors=has_preprocessing(self.estimator))
-        self._vectorizer.check_columns(rows, owner)
-        if width(rows) != self.n_features_in_:
-            raise InvalidInputError(
-                f"X passed to {owner} has {width(rows)} features, but {self.n_features_in_} were seen in fit."
-            )
-        vectors, terms = self._vectorizer.represent(rows)
-        labels = check_labels(y, "y", owner)
-        check_same_length(vectors, "X", labels, "y", owner)
-        codes = encode_labels(labels, self.classes_, "y", owner)
-        given = self._proba_of_new(rows, proba, len(vectors))
-        warn_if_known(vectors, self._label_trust.passes[0].neighbors.vectors, owner)
+        vectors, terms, codes, given = self._read_new(X, y, proba)
+        warn_if_known(vectors, self._label_trust.passes[0].neighbors.vectors, type(self).__name__)
         trust, first = self._label_trust.trust_of(vectors, given, terms)
         scores = self._scores(trust, first, codes, given)
         mask = self._rule.flag_new(scores, self.result_.threshold, self._verified_scores)
-        return new_labels(self.classes_, codes, trust, scores, mask)
+        return NewLabels.of(self.classes_, codes, trust, scores, mask)
 
     def evidence(self, X: Any, y: ArrayLike, *, proba: ArrayLike | None = None) -> Evidence:
         """Reasons and neighbors for the labels of new rows.
@@ -387,13 +358,8 @@ class MislabelDetector(Savable, BaseEstimator):
         evidence : Evidence
             Neighbors are numbers of rows passed to :meth:`fit`.
         """
-        check_is_fitted(self, "result_")
-        owner = type(self).__name__
-        rows = read_rows(X, owner, keep_vectors=has_preprocessing(self.estimator))
-        vectors, terms = self._vectorizer.represent(rows)
-        codes = encode_labels(check_labels(y, "y", owner), self.classes_, "y", owner)
-        said = self._proba_of_new(rows, proba, len(vectors))
-        return evidence_of_new_rows(self._label_trust, self.classes_, vectors, codes, said, terms)
+        vectors, terms, codes, given = self._read_new(X, y, proba)
+        return evidence_of_new_rows(self._label_trust, self.classes_, vectors, codes, given, terms)
 
     def _check_params(self, proba: ArrayLike | None) -> None:
         owner = type(self).__name__
@@ -407,20 +373,6 @@ class MislabelDetector(Savable, BaseEstimator):
                     f"{owner} got both an estimator and proba.\n"
                     "Hint: pass the estimator to have it cross-validated here, or out-of-fold proba, not both."
                 )
-
-    def _group_rows(self, rows: FloatArray, codes: IntArray, groups: ArrayLike | None) -> RowGroups:
-        owner = type(self).__name__
-        given = None if groups is None else check_groups(groups, len(rows), owner)
-        found = group_rows(rows, codes, given, join_duplicates=self.duplicates == "group")
-        if found.tied_together:
-            warnings.warn(
-                f"Identical rows passed to {owner} tie more than half of the {len(rows)} rows into one group, so "
-                "few are left to vouch for them.\n"
-                "Hint: pass duplicates='ignore' if they are independent rows, not copies.",
-                TrustWarning,
-                stacklevel=4,
-            )
-        return found
 
     def _cross_validate(self, rows: Any, codes: IntArray, folds: Array) -> CrossFitted:
         owner = type(self).__name__
@@ -440,15 +392,27 @@ class MislabelDetector(Savable, BaseEstimator):
         LOGGER.info(f"classifier cross-validated, accuracy {(checked.argmax(axis=1) == codes).mean():.3f}")
         return replace(fitted, proba=checked)
 
+    def _read_new(
+        self, X: Any, y: ArrayLike, proba: ArrayLike | None
+    ) -> tuple[FloatArray, Any, IntArray, FloatArray | None]:
+        """Vectors and terms of new rows, their labels as positions in the classes, and probabilities."""
+        check_is_fitted(self, "result_")
+        owner = type(self).__name__
+        rows = read_rows(X, owner, keep_vectors=has_preprocessing(self.estimator))
+        self._vectorizer.check_columns(rows, owner)
+        if width(rows) != self.n_features_in_:
+            raise InvalidInputError(
+                f"X passed to {owner} has {width(rows)} features, but {self.n_features_in_} were seen in fit."
+            )
+        vectors, terms = self._vectorizer.represent(rows)
+        labels = check_labels(y, "y", owner)
+        check_same_length(vectors, "X", labels, "y", owner)
+        codes = encode_labels(labels, self.classes_, "y", owner)
+        return vectors, terms, codes, self._proba_of_new(rows, proba, len(vectors))
+
     def _proba_of_new(self, rows: Any, proba: ArrayLike | None, n: int) -> FloatArray | None:
         owner = type(self).__name__
-        if self._needs_proba != (proba is not None):
-            wanted = "needs proba, as" if self._needs_proba else "got proba, but"
-            had = "had proba" if self._needs_proba else "had none"
-            raise InvalidInputError(
-                f"{owner} {wanted} fit {had}.\n"
-                "Hint: pass probabilities of the same classifier to fit and for new rows, or to neither."
-            )
+        check_proba_as_in_fit(proba, owner, needed=self._needs_proba)
         if self.classifier_ is not None:
             return self.classifier_.predict_proba(rows)
         if proba is None:
@@ -462,35 +426,6 @@ class MislabelDetector(Savable, BaseEstimator):
             return self._noise.log_odds(trust, first, codes)
         predicted = None if proba is None else proba.argmax(axis=1)
         return reliability_scores(trust, codes, self.reliability, predicted)
-
-    def _check_predictive(self, codes: IntArray) -> None:
-        """Warn unless labels are predicted better than by class frequencies; most rules then flag nothing."""
-        fitted = self._label_trust
-        first = fitted.passes[0]
-        near = next(iter(fitted.neighbors.values()))
-        comparable = np.isfinite(near.distances[np.arange(len(codes)), codes, 0])
-        found = measure_predictiveness(first.trust, codes, comparable, int((first.slopes != 0).sum()))
-        if found.is_shown:
-            return
-        figures = (
-            f"{found.agreeing:,} of {found.n:,} labels are predicted from the other rows, and {found.majority:,} by "
-            f"always predicting the most frequent class (p = {found.p_value:.2g})"
-        )
-        outcome = (
-            "Nothing is flagged" if self._rule.needs_evidence else "The order of labels is close to chance"
-        )
-        warnings.warn(
-            f"What was passed to {type(self).__name__} predicts the labels no better than the class frequencies "
-            f"alone: {figures}. {outcome}.\n"
-            "Hint: pass columns, texts, embeddings or probabilities that say more about the labels; flag=100 flags "
-            "the 100 most suspicious labels all the same.",
-            TrustWarning,
-            stacklevel=4,
-        )
-        if self._rule.needs_evidence:
-            self._rule = Nothing(
-                self._rule.name, f"Nothing is flagged, as nothing predicts the labels: {figures}."
-            )
 
 
 def find_mislabeled(
@@ -511,24 +446,21 @@ def find_mislabeled(
     Parameters
     ----------
     X : array-like, data frame or sparse matrix of shape (n, n_features), sequence of str, or mapping
-        The rows: a table of numbers, categories and texts, embeddings (with ``features="passthrough"``), or a list,
-        1-D array or Series of texts; or a mapping of names to several of these, each of which has neighbors of its own.
-        Images with ``features=ImageFeatures()``.
+        The rows, as in :meth:`MislabelDetector.fit`; images with ``features=ImageFeatures()``.
     y : array-like of shape (n,)
         Labels to judge, of at least two classes.
     estimator : classifier with `predict_proba`, default=None
         Cross-validated to predict every row.
     proba : array-like of shape (n, n_classes), default=None
-        Out-of-fold probabilities instead of an estimator, columns in the sorted order of classes. With neither,
-        neighbors and built-in models judge alone.
+        Out-of-fold probabilities instead of an estimator, columns in the sorted order of classes. Without both, only
+        neighbors and built-in models are used.
     groups : array-like of shape (n,), default=None
         Rows of one group do not vouch for each other.
     verified : array-like of bool of shape (n,) or of int, default=None
         Rows whose labels have been verified to be right, as a mask or by number; never flagged.
     flag : FlagRule, "estimated", int or float, default="estimated"
-        What to flag: :class:`Estimated`, :class:`Budget`, :class:`FalseAlarms` or :class:`FDR`. Short forms:
-        ``"estimated"``, an int for the number of labels to flag, a float in (0, 1) for the share of the right
-        labels that may be flagged.
+        What to flag, as in :class:`MislabelDetector`; an int is the number of labels to flag, a float in (0, 1) the
+        share of the right labels that may be flagged.
     random_state : int, RandomState instance or None, default=0
         Seeds folds and built-in models.
     progress : callable, default=None

@@ -196,9 +196,10 @@ def _outliers(result: MislabelResult) -> list[tuple[int, str]]:
 def _lone_values(frame: Any, roles: Sequence[ColumnRole]) -> list[tuple[int, str]]:
     """Rows with a number farther from all others than these spread, and why."""
     found = []
+    prepared = prepared_frame(frame, roles)
     for role in roles:
         if role.use == "number":
-            values = frame[role.name].to_numpy(dtype=np.float64, na_value=np.nan)
+            values = prepared[role.name].to_numpy(dtype=np.float64, na_value=np.nan)
             known = np.flatnonzero(np.isfinite(values))
             known = known[np.argsort(values[known], kind="stable")]
             if len(known) < MIN_VALUES:

@@ -22,24 +22,30 @@ MANY_DUPLICATES = 0.05
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Group of each row, notes about them, and whether duplicates tie most rows together."""
+    """Group of each row, and notes about the groups."""
 
     groups: IntArray
     notes: tuple[str, ...]
-    tied_together: bool
 
 
 def group_rows(
-    X: FloatArray, codes: IntArray, groups: IntArray | None, *, join_duplicates: bool
+    X: FloatArray, codes: IntArray, groups: ArrayLike | None, *, join_duplicates: bool, owner: str
 ) -> RowGroups:
-    """Join given groups and, optionally, identical rows."""
+    """Join given groups and, if asked, identical rows; warn if these tie most rows together."""
     n = len(X)
+    given = np.arange(n) if groups is None else check_groups(groups, n, owner)
     copies = duplicate_groups(X)
-    given = np.arange(n) if groups is None else groups
     joined = merge_groups(given, copies) if join_duplicates else given
     largest = int(np.bincount(joined).max())
-    tied_together = 2 * largest > n and largest > int(np.bincount(given).max())
-    return RowGroups(joined, _notes(copies, codes, joined if join_duplicates else None), tied_together)
+    if 2 * largest > n and largest > int(np.bincount(given).max()):
+        warnings.warn(
+            f"Identical rows passed to {owner} tie more than half of the {n} rows into one group, so "
+            "few are left to vouch for them.\n"
+            "Hint: pass duplicates='ignore' if they are independent rows, not copies.",
+            TrustWarning,
+            stacklevel=4,
+        )
+    return RowGroups(joined, _notes(copies, codes, joined if join_duplicates else None))
 
 
 def duplicate_groups(X: FloatArray) -> IntArray:
@@ -138,6 +144,16 @@ def warn_if_in_sample(
         )
 
 
+def check_proba_as_in_fit(proba: ArrayLike | None, owner: str, *, needed: bool) -> None:
+    """Raise if new rows come with probabilities and those of fit did not, or the other way round."""
+    if needed != (proba is not None):
+        wanted, had = ("needs proba, as", "had proba") if needed else ("got proba, but", "had none")
+        raise InvalidInputError(
+            f"{owner} {wanted} fit {had}.\n"
+            "Hint: pass probabilities of the same classifier to fit and for new rows, or to neither."
+        )
+
+
 WEAK_SIGNIFICANCE = 0.1
 
 
@@ -179,6 +195,26 @@ def measure_predictiveness(
         n=n,
         p_value=min(1.0, 2.0 * float(min(by_likelihood, by_sign))),
     )
+
+
+def warn_if_not_predictive(found: Predictiveness, owner: str, *, needs_evidence: bool) -> str:
+    """Warn if labels are not predicted better than by class frequencies; return the figures, or nothing."""
+    if found.is_shown:
+        return ""
+    figures = (
+        f"{found.agreeing:,} of {found.n:,} labels are predicted from the other rows, and {found.majority:,} by "
+        f"always predicting the most frequent class (p = {found.p_value:.2g})"
+    )
+    outcome = "Nothing is flagged" if needs_evidence else "The order of labels is close to chance"
+    warnings.warn(
+        f"What was passed to {owner} predicts the labels no better than the class frequencies "
+        f"alone: {figures}. {outcome}.\n"
+        "Hint: pass columns, texts, embeddings or probabilities that say more about the labels; flag=100 flags "
+        "the 100 most suspicious labels all the same.",
+        TrustWarning,
+        stacklevel=4,
+    )
+    return figures
 
 
 # A mapping with these names contains different rows, not different views of the same rows.

@@ -30,6 +30,7 @@ from neighboragg._pool.experts import (
 from neighboragg._pool.spaces import LabelNeighborhoods, Neighbors
 from neighboragg._pool.weights import centered, pool_weights
 from neighboragg._store.objects import Stored
+from neighboragg.labels._groups import Predictiveness, measure_predictiveness
 
 # The model that reads words instead of vectors.
 WORDS = "classifier of words"
@@ -165,6 +166,12 @@ class LabelTrust(Stored):
     def first(self) -> FloatArray:
         """Trust of the first pass, before labels were weighted by it, shape (n, C)."""
         return self.passes[0].trust
+
+    def predictiveness(self, codes: IntArray) -> Predictiveness:
+        """How well the first pass predicts labels that have other rows of their class."""
+        first, near = self.passes[0], next(iter(self.neighbors.values()))
+        comparable = np.isfinite(near.distances[np.arange(len(codes)), codes, 0])
+        return measure_predictiveness(first.trust, codes, comparable, int((first.slopes != 0).sum()))
 
     def trust_of(
         self, X: FloatArray, proba: FloatArray | None, terms: Any = None

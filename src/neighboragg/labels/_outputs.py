@@ -1,5 +1,7 @@
-"""An audit and its files."""
+"""An audit, its files, and where its rows came from."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -10,6 +12,7 @@ import numpy as np
 from neighboragg._core.files import check_outputs, escape_formula, staged_files
 from neighboragg._core.packages import import_extra
 from neighboragg._core.types import Array, IntArray
+from neighboragg._data.open import Table
 from neighboragg._data.parquet import holds_parquet
 from neighboragg._data.source import Source
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError, NeighborAggError
@@ -17,6 +20,45 @@ from neighboragg.features import ColumnRole
 from neighboragg.labels._findings import WRONG, Finding, Kind, findings_frame
 from neighboragg.labels._result import MislabelResult
 from neighboragg.labels._review_set import ReviewSet, load_review_set, save_review_set
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the rows of a review set came from: what to open, how to read it, and its label column."""
+
+    path: str | list[str]
+    label: str
+    digest: str
+    root: str
+    options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, given: Any, source: Source, label: str) -> "Origin | None":
+        """The origin of rows in files; None for data frames."""
+        if not source.files:
+            return None
+        table = given if isinstance(given, Table) else Table(given)
+        path = (
+            [_absolute(one) for one in table.path]
+            if isinstance(table.path, list | tuple)
+            else _absolute(table.path)
+        )
+        return cls(path, label, source.digest, str(source.root.resolve()), table.options)
+
+    @classmethod
+    def read(cls, review_set: ReviewSet) -> "Origin | None":
+        """The origin as a review set stores it; None if it stores none, or something else."""
+        known = dict(review_set.source)
+        texts = all(isinstance(known.get(name), str) for name in ("label", "digest", "root"))
+        path, options = known.get("path"), known.get("options")
+        listed = isinstance(path, list) and all(isinstance(one, str) for one in path)
+        if not (texts and isinstance(options, dict) and (isinstance(path, str) or listed)):
+            return None
+        return cls(path, known["label"], known["digest"], known["root"], options)  # type: ignore[arg-type]
+
+
+def _absolute(path: Any) -> str:
+    return str(path) if "://" in str(path) else os.path.abspath(path)  # noqa: PTH100  # also of patterns
 
 
 @dataclass(frozen=True)

@@ -403,6 +403,26 @@ def _reasons(
     return tuple(reasons)
 
 
+@dataclass(frozen=True, eq=False)
+class NewLabels:
+    """Scores, flags and suggestions for the labels of new rows."""
+
+    mask: BoolArray
+    scores: FloatArray
+    given: Array
+    suggested: Array
+    label_trust: FloatArray
+    trust: FloatArray
+
+    @classmethod
+    def of(
+        cls, classes: Array, codes: IntArray, trust: FloatArray, scores: FloatArray, mask: BoolArray
+    ) -> "NewLabels":
+        """From the trust in every class, and the labels as positions in the classes."""
+        suggested = classes[best_other_class(trust, codes)]
+        return cls(mask, scores, classes[codes], suggested, trust[np.arange(len(codes)), codes], trust)
+
+
 @dataclass(frozen=True)
 class Evidence:
     """Evidence about labels: reasons, and the nearest rows with the given and the suggested label."""

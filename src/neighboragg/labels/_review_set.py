@@ -20,8 +20,6 @@ from neighboragg._core.checks import check_integer
 from neighboragg._core.inputs import is_missing
 from neighboragg._core.types import IntArray
 from neighboragg._data.folder import IMAGE_TYPES
-from neighboragg._data.open import Table
-from neighboragg._data.source import Source
 from neighboragg.exceptions import FileFormatError, InvalidInputError, InvalidParameterError
 from neighboragg.labels._result import MislabelResult
 
@@ -99,14 +97,6 @@ def check_item(item: "ReviewItem", review_set: "ReviewSet") -> None:
             raise InvalidInputError(
                 f"{near}: content must be {{'{item.kind}': …}}, as that of its item. Got {dict(neighbor.content)!r}."
             )
-
-
-def checked_line(text: str, name: str, longest: int) -> str:
-    """Return a line that a person typed, without blanks around it."""
-    text = " ".join(text.split())
-    if len(text) > longest or not text.isprintable():
-        raise InvalidInputError(f"The {name} must be one line of up to {longest:,} printable characters.")
-    return text
 
 
 def _check_row(row: Any, n_rows: Any, where: str) -> None:
@@ -381,45 +371,6 @@ def _plain(value: Any) -> Any:
     return value.item()
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where the rows of a review set came from: what to open, how to read it, and its label column."""
-
-    path: str | list[str]
-    label: str
-    digest: str
-    root: str
-    options: Mapping[str, str]
-
-    @classmethod
-    def of(cls, given: Any, source: Source, label: str) -> "Origin | None":
-        """The origin of rows in files; None for data frames."""
-        if not source.files:
-            return None
-        table = given if isinstance(given, Table) else Table(given)
-        path = (
-            [_absolute(one) for one in table.path]
-            if isinstance(table.path, list | tuple)
-            else _absolute(table.path)
-        )
-        return cls(path, label, source.digest, str(source.root.resolve()), table.options)
-
-    @classmethod
-    def read(cls, review_set: ReviewSet) -> "Origin | None":
-        """The origin as a review set stores it; None if it stores none, or something else."""
-        known = dict(review_set.source)
-        texts = all(isinstance(known.get(name), str) for name in ("label", "digest", "root"))
-        path, options = known.get("path"), known.get("options")
-        listed = isinstance(path, list) and all(isinstance(one, str) for one in path)
-        if not (texts and isinstance(options, dict) and (isinstance(path, str) or listed)):
-            return None
-        return cls(path, known["label"], known["digest"], known["root"], options)  # type: ignore[arg-type]
-
-
-def _absolute(path: Any) -> str:
-    return str(path) if "://" in str(path) else os.path.abspath(path)  # noqa: PTH100  # also of patterns
-
-
 def rows_to_review(result: MislabelResult, n_random: int, seed: int, most: int) -> IntArray:
     """Positions of the flagged rows, most suspicious first, then of a random sample of the others."""
     check_integer(n_random, "n_random", "audit", minimum=0)
@@ -439,7 +390,7 @@ def build_review_set(
     shown: tuple[str, str] | None,
     name_of: Callable[[int], str],
     digests_of: Callable[[IntArray], list[str]],
-    origin: Origin | None,
+    source: Mapping[str, Any],
 ) -> ReviewSet:
     """Put listed rows and their neighbors together for review; `frame` holds these rows, by row number."""
     page = _Rows(frame, rows, shown, name_of)
@@ -454,7 +405,7 @@ def build_review_set(
         items=tuple(items),
         columns=() if shown else tuple(map(str, frame.columns)),
         title=title,
-        source={} if origin is None else dataclasses.asdict(origin),
+        source=source,
     )
 
 

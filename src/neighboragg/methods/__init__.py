@@ -4,6 +4,7 @@ from neighboragg._core.packages import publish as _publish
 from neighboragg.methods._confidence import MaxConfidence, TemperatureScaling, TopLabelCalibration
 from neighboragg.methods._distances import Mahalanobis, TrustScore
 from neighboragg.methods._explanation import Explanation as Explanation
+from neighboragg.methods._explanation import ReferenceValues as ReferenceValues
 from neighboragg.methods._explanation import RowValues as RowValues
 from neighboragg.methods._familiarity import too_many_unfamiliar as too_many_unfamiliar
 from neighboragg.methods._logits import LogitMethod as LogitMethod

@@ -1,14 +1,16 @@
 """Why a prediction is trusted: contributions and the neighbors behind them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from neighboragg._core.display import html_table
+from neighboragg._core.inputs import take_rows
 from neighboragg._core.packages import import_extra
 from neighboragg._core.types import Array, FloatArray, IntArray
 from neighboragg._core.views import LEARNED, view_of
@@ -16,6 +18,92 @@ from neighboragg._pool.experts import CLASSIFIER, NEIGHBORS, OPINIONS
 from neighboragg._pool.network import BALANCE
 
 SHOWN_COLUMNS = 3
+# Rows whose vectors are compared, with the values that they have in a column and with others.
+COMPARED_ROWS = 30
+# Rows among which other values are looked for.
+MAX_SEARCHED = 10_000
+# A column must change vectors by more than transforming the same rows again does, where that is not exact.
+MIN_TIMES_NOISE = 10.0
+
+
+class ReferenceValues:
+    """Data frames of the rows that neighbors come from, and which of their columns reach the vectors."""
+
+    def __init__(self, frames: Sequence[Any], vectorize: Callable[[Any], FloatArray]) -> None:
+        self.frames, self.vectorize = frames, vectorize
+        # By column, as far as it has been needed: a frame may have thousands of columns.
+        self._reaching: dict[Any, bool] = {}
+
+    def row(self, position: int) -> tuple[Any, int]:
+        """The frame that a reference row is in, and its position there."""
+        for frame in self.frames:
+            if position < len(frame):
+                break
+            position -= len(frame)
+        return frame, position
+
+    def reaches_vectors(self, name: Any, new: Any) -> bool:
+        """Whether other values in a column change the vectors; `new` is a frame of one row with another value."""
+        if name not in self._reaching:
+            self._reaching[name] = self._changes_vectors(name, new)
+        return self._reaching[name]
+
+    def _changes_vectors(self, name: Any, new: Any) -> bool:
+        frame = self.frames[0]
+        rows, vectors, noise = self._compared
+        others = _other_values(np.asarray(frame[name]), rows)
+        source = (
+            take_rows(new, np.zeros(len(rows), dtype=int)) if others is None else take_rows(frame, others)
+        )
+        changed = self.vectorize(
+            _with_column(take_rows(frame, rows), list(frame.columns).index(name), source)
+        )
+        return bool(np.abs(changed - vectors).max() > MIN_TIMES_NOISE * noise)
+
+    @cached_property
+    def spreads(self) -> dict[Any, float]:
+        """Standard deviations of the columns of numbers."""
+        frame = self.frames[0]
+        columns = {name: np.asarray(frame[name]) for name in frame.columns}
+        return {
+            name: float(np.nanstd(values.astype(np.float64))) or 1.0
+            for name, values in columns.items()
+            if values.dtype.kind in "iuf"
+        }
+
+    @cached_property
+    def _compared(self) -> tuple[IntArray, FloatArray, float]:
+        """Positions of some rows, their vectors, and how far these are from those of a second time."""
+        frame = self.frames[0]
+        rows = _spread_over(len(frame), COMPARED_ROWS)
+        first, again = (self.vectorize(take_rows(frame, rows)) for _ in range(2))
+        return rows, first, float(np.abs(again - first).max())
+
+
+def _spread_over(n: int, most: int) -> IntArray:
+    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
+
+
+def _other_values(values: Array, rows: IntArray) -> IntArray | None:
+    """For each of some rows, a row with another value; None if all values are equal."""
+    first: dict[str, int] = {}
+    for position in (*rows.tolist(), *_spread_over(len(values), MAX_SEARCHED).tolist()):
+        first.setdefault(str(values[position]), position)
+    if len(first) < 2:
+        return None
+    different = list(first.values())
+    chosen = np.linspace(0, len(different) - 1, len(rows)).astype(np.intp)
+    same = [str(values[different[c]]) == str(values[row]) for c, row in zip(chosen, rows, strict=True)]
+    return np.array(different)[chosen - np.array(same)]
+
+
+def _with_column(frame: Any, column: int, source: Any) -> Any:
+    """A copy of a frame with the values of one column taken from other rows, of the same type."""
+    if hasattr(frame, "iloc"):
+        changed = frame.copy()
+        changed.isetitem(column, source.iloc[:, column].array)
+        return changed
+    return frame.clone().replace_column(column, source.to_series(column))
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,32 +111,20 @@ class RowValues:
     """Data frames of the rows that are explained and of those their neighbors come from."""
 
     rows: Any
-    reference: Sequence[Any]
+    reference: ReferenceValues
 
     def difference(self, row: int, position: int) -> str:
         """The columns in which a neighbor differs most, measured by how much they vary."""
-        for frame in self.reference:
-            if position < len(frame):
-                break
-            position -= len(frame)
+        frame, position = self.reference.row(position)
         found = []
         for name in self.rows.columns:
             here, there = np.asarray(self.rows[name])[row], np.asarray(frame[name])[position]
-            if (size := _size(here, there, self._spreads.get(name))) > 0:
-                found.append((size, f"{name} {_text(there)}, here {_text(here)}"))
-        largest = sorted(found, key=lambda pair: -pair[0])[:SHOWN_COLUMNS]
-        return "; ".join(text for _, text in largest) or "equal in all columns"
-
-    @cached_property
-    def _spreads(self) -> dict[Any, float]:
-        """Standard deviations of the columns of numbers."""
-        frame = self.reference[0]
-        columns = {name: np.asarray(frame[name]) for name in frame.columns}
-        return {
-            name: float(np.nanstd(values.astype(np.float64))) or 1.0
-            for name, values in columns.items()
-            if values.dtype.kind in "iuf"
-        }
+            if (size := _size(here, there, self.reference.spreads.get(name))) > 0:
+                found.append((size, name, f"{name} {_text(there)}, here {_text(here)}"))
+        largest = sorted(found, key=lambda one: -one[0])
+        new = take_rows(self.rows, np.array([row]))
+        used = (text for _, name, text in largest if self.reference.reaches_vectors(name, new))
+        return "; ".join(islice(used, SHOWN_COLUMNS)) or "equal in all columns used"
 
 
 def _size(here: Any, there: Any, spread: float | None) -> float:
@@ -115,9 +191,11 @@ class Explanation:
     reference_names : ndarray, default=None
         What the rows are called that `indices` point to; None means by their number.
     values : RowValues, default=None
-        Values of the rows and of their neighbors.
+        Values of the rows and of their neighbors. Only columns that reach the vectors are shown.
     familiarity : ndarray of shape (n,), default=None
         P-value for "rows like this have been seen".
+    note : str, default=""
+        Printed once, after all rows.
 
     Notes
     -----
@@ -145,6 +223,7 @@ class Explanation:
     reference_names: Array | None = None
     values: RowValues | None = None
     familiarity: FloatArray | None = None
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.trust)
@@ -160,10 +239,12 @@ class Explanation:
         return replace(self, indices=indices)
 
     def __str__(self) -> str:
-        return "\n\n".join(self._in_words(row) for row in range(len(self)))
+        texts = [self._in_words(row) for row in range(len(self))]
+        return "\n\n".join([*texts, self.note] if self.note else texts)
 
     def _repr_html_(self) -> str:
-        return "".join(self._in_html(row) for row in range(len(self)))
+        note = f"<p>{escape(self.note)}</p>" if self.note else ""
+        return "".join(self._in_html(row) for row in range(len(self))) + note
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with columns row, class, trust, expert, group, contribution."""

@@ -9,7 +9,10 @@ from scipy.special import entr, ndtri
 from scipy.stats import betabinom
 
 from neighboragg._core.types import BoolArray, FloatArray, IntArray
+from neighboragg._pool.evidence import FitData
+from neighboragg._pool.spaces import Spaces
 from neighboragg._store.objects import Stored
+from neighboragg.search import ClasswiseNeighbors, Exact
 
 N_NEAREST = 5
 # A predicted class with this many rows, the one in question included, is compared with its own rows only: as many as
@@ -20,6 +23,8 @@ SHRINKAGE = 50
 # What a standard deviation of doubt adds to one of distance. Words say less than columns about what lies between two
 # rows, so doubt counts more where vectors are directions, as those of texts are.
 DOUBT_IN_TABLES, DOUBT_IN_TEXTS = 0.5, 1.0
+# Training rows that usual distances are taken from: one half among the other.
+MAX_MEASURED = 2000
 # Tells rows of unit length, and those of length zero, from others.
 TOLERANCE = 1e-5
 # Smaller spreads of log distances come from rounding.
@@ -135,6 +140,28 @@ class Nonconformity(Stored):
         # whatever the new row is, and so the p-value is never below the exact one.
         ranks = self.doubts.searchsorted(doubts, side="right") + 1.0
         return np.asarray(ndtri((ranks - 0.5) / (len(self.doubts) + 1.0)))
+
+
+def learn_nonconformity(
+    data: FitData, pool_rows: IntArray, spaces: Spaces, *, metric: str, n_jobs: int | None, seed: int
+) -> Nonconformity:
+    """Distances that are usual for training rows; validation rows count only by the order of their own doubts."""
+    rows = np.arange(len(data.X))
+    if data.shared and len(pool_rows) < len(rows):
+        rows = np.setdiff1d(rows, pool_rows)
+    rows = np.random.default_rng(seed).permutation(rows)[:MAX_MEASURED]
+    others, measured = np.array_split(rows, 2)
+    middle, spread = {}, {}
+    for name in spaces.names:
+        found = np.full(len(measured), np.inf)
+        if len(measured):
+            exact = Exact(metric=metric if name in spaces.views else "euclidean")
+            index = ClasswiseNeighbors(N_NEAREST, search=exact, n_jobs=n_jobs)
+            index.fit(spaces.map(name, data.X[others]), np.zeros(len(others), dtype=np.intp))
+            found = log_distances(index.kneighbors(spaces.map(name, data.X[measured]))[0])
+        middle[name], spread[name] = usual_distances(found, data.codes[measured], data.n_classes)
+    doubts = np.sort(doubt(data.proba_val[pool_rows]))
+    return Nonconformity(middle, spread, doubts, are_directions(data.X))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,5 @@
 """NeighborAgg: the classifier's probabilities and class-wise neighbors, combined by a learned aggregator."""
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,54 +13,31 @@ from neighboragg._core.estimators import WRAPPED, refuse_network
 from neighboragg._core.progress import begin_stage
 from neighboragg._core.threads import ONE_THREAD
 from neighboragg._core.types import ArrayLike, FloatArray, IntArray
-from neighboragg._core.views import FEATURES, columns_of, stack_views
+from neighboragg._core.views import FEATURES, columns_of, stack_known_views, stack_views
 from neighboragg._pool.evidence import Evidence, FitData
 from neighboragg._pool.network import NetworkAggregator
 from neighboragg._pool.opinions import (
     EFFORTS,
     SecondOpinion,
-    fit_second_opinion,
+    fit_second_opinions,
     learns_a_map,
     resolve_opinions,
 )
 from neighboragg._pool.pool import Aggregator, PoolAggregator
-from neighboragg._pool.row_groups import separate_groups, share_among_themselves
-from neighboragg._pool.row_weights import sample_weights
+from neighboragg._pool.row_groups import without_own_groups
+from neighboragg._pool.row_weights import choose_pool_rows, sample_weights
 from neighboragg._pool.spaces import Neighborhoods, Neighbors, Spaces
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
+from neighboragg.exceptions import InvalidParameterError
 from neighboragg.methods._explanation import Explanation
-from neighboragg.methods._familiarity import (
-    N_NEAREST,
-    Familiarity,
-    Nonconformity,
-    are_directions,
-    doubt,
-    log_distances,
-    usual_distances,
-)
+from neighboragg.methods._familiarity import Familiarity, learn_nonconformity
 from neighboragg.methods._method import TrustMethod
-from neighboragg.search import (
-    ClasswiseNeighbors,
-    Exact,
-    Sample,
-    Streamed,
-    check_search,
-    gather,
-    learn_metric,
-    sample_of,
-    stream_rows,
-)
+from neighboragg.search import Sample, Streamed, check_search, sample_of, stream_rows
 
 AGGREGATORS: dict[str, type[Aggregator]] = {"network": NetworkAggregator, "pool": PoolAggregator}
-GATHERED_ROWS = 4096
 # Class-wise distances in memory at a time while scoring: 2**23 values, 64 MB.
 SCORING_ELEMENTS = 2**23
 # Those in memory in fit; rather than more, the pool searches twice.
 HELD_ELEMENTS = 2**25
-# Training rows that usual distances are taken from: one half among the other.
-MAX_MEASURED = 2000
-# Validation rows that a pool is fitted on, and classes times rows: with more than 300 classes, fewer rows.
-MAX_POOL_ROWS, MAX_POOL_VALUES = 5000, 1_500_000
 
 
 class NeighborAgg(TrustMethod):
@@ -119,10 +95,10 @@ class NeighborAgg(TrustMethod):
     reference rows are training and validation rows, and a validation row leaves itself out; with the network
     they are the training rows, as in the paper.
 
-    Validation rows are easier or harder than others by chance. The pool therefore weighs them as surveys do: classes,
-    and rows with few or many of their 20 nearest neighbors in their own class (in the first view, and with fewer than
-    5,000 validation rows), get the shares that they have among training and validation rows, unless these differ by
-    more than chance, as where a network has memorized its training rows.
+    Validation rows can be easier or harder than others by chance. The pool weighs them as surveys do: classes, and rows
+    with few or many of their 20 nearest neighbors in their own class (in the first view, and with fewer than 5,000
+    validation rows), get their shares among training and validation rows. Shares that differ by more than chance, as
+    when a network has memorized its training rows, are left as they are.
 
     A row may have several vectors, such as two layers of a network, or text and table: `X` is then a mapping of names
     to arrays. Each view has its own neighbors and learned metric, which are experts of their own in the pool, and
@@ -236,12 +212,11 @@ class NeighborAgg(TrustMethod):
 
         Notes
         -----
-        A conformal p-value: the share of the validation rows, the new row included, that are at least as unusual as the
-        new row. Two things add up: the mean log distance to the 5 nearest reference rows of any class, in the features
-        and in the learned metric, compared with the usual one of the predicted class; and the entropy of the
-        probabilities. Validation rows that are reference rows leave themselves out. A row of `exclude` has been seen,
-        and is as familiar as can be. Where all vectors have unit length, nothing is known about a row of length zero,
-        and no row is more unusual.
+        A conformal p-value: the share of the validation rows, with the new row among them, that are at least as unusual
+        as the new row. Two numbers are added: the mean log distance to the 5 nearest reference rows of any class, in
+        the features and in the learned metric, compared with the usual one of the predicted class; and the entropy of
+        the probabilities. A row of `exclude` has been seen, so no row is more familiar. If all vectors have unit
+        length, a row of length zero is the most unusual.
 
         *Guarantee.* Let the validation rows and a new row be exchangeable: drawn at random from one source, and treated
         alike by all earlier steps, the classifier and the making of the vectors. Then P(p ≤ α) ≤ α for every α,
@@ -349,16 +324,14 @@ class NeighborAgg(TrustMethod):
         if not isinstance(check_search(self.search, owner), Streamed):
             return super()._check_fit(X, y, X_val, y_val, proba_val, classes)
         streamed = stream_rows(X, y, classes, self.random_state, owner)
+        self.sample_ = streamed.sample
         rows = streamed.sample.rows
         if X_val is None and y_val is None and np.shape(proba_val)[:1] != rows.shape:
             proba_val = check_proba(
                 proba_val, "proba_val", owner, n_classes=len(streamed.classes), n_rows=len(streamed.codes)
             )[rows]
-        sampled = gather(streamed.segments, rows, GATHERED_ROWS)
-        self.sample_ = streamed.sample
-        data = super()._check_fit(
-            sampled, streamed.classes[streamed.codes[rows]], X_val, y_val, proba_val, streamed.classes
-        )
+        labels = streamed.classes[streamed.codes[rows]]
+        data = super()._check_fit(streamed.sampled_rows(), labels, X_val, y_val, proba_val, streamed.classes)
         return replace(data, streamed=streamed)
 
     def _check_vectors(self, X: Any, name: str, *, n_features: int | None = None) -> FloatArray:
@@ -368,25 +341,25 @@ class NeighborAgg(TrustMethod):
                 self.spaces_ = Spaces({FEATURES: rows.shape[1]})
             return rows
         owner = type(self).__name__
-        if n_features is None:
-            rows, views = stack_views(X, name, owner)
-            self.spaces_ = Spaces(views)
-            return rows
-        # In the order of fit, whatever the order of the mapping.
-        given = {view: X[view] for view in self.spaces_.views if view in X}
-        rows, widths = stack_views(given if len(given) == len(X) else X, name, owner)
-        if widths != self.spaces_.views or len(given) != len(X):
-            raise InvalidInputError(
-                f"{name} passed to {owner} has the views {widths}, but fit had {self.spaces_.views} (with the number "
-                "of features of each).\nHint: pass the same views."
-            )
+        if n_features is not None:
+            return stack_known_views(X, self.spaces_.views, name, owner)
+        rows, views = stack_views(X, name, owner)
+        self.spaces_ = Spaces(views)
         return rows
 
     def _fit(self, data: FitData) -> None:
         self.aggregator_ = self._resolve_aggregator()
         # One draw, whatever is learned: the order of draws is part of the results.
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        data, rows_of_fit = self._without_own_groups(data, seed)
+        first = columns_of(self.spaces_.views)[self.spaces_.first]
+        data, rows_of_fit = without_own_groups(
+            data,
+            first,
+            indexes_validation=self.aggregator_.indexes_validation,
+            owner=type(self).__name__,
+            n_jobs=self.n_jobs,
+            seed=seed,
+        )
         opinions = resolve_opinions(
             self.second_opinions,
             effort=self.effort,
@@ -395,11 +368,12 @@ class NeighborAgg(TrustMethod):
             n_jobs=self.n_jobs,
         )
         opinions = opinions if self.aggregator_.uses_opinions else []
-        views = self._views_with_a_metric(data)
+        learns = self.learned_metric and self.aggregator_.uses_learned_metric
+        views = self.spaces_.views_to_learn(data.codes) if learns else []
         mapped = bool(views) or any(learns_a_map(opinion) for _, opinion in opinions)
-        pool_rows = self._choose_pool_rows(data, seed, mapped)
+        pool_rows = choose_pool_rows(data, mapped, limited=self.aggregator_.indexes_validation, seed=seed)
         begin_stage("Learning the metric")
-        self.spaces_ = Spaces(self.spaces_.views, self._learn_components(data, views, pool_rows, seed))
+        self.spaces_ = self.spaces_.with_metrics(views, data, pool_rows, seed)
         search = check_search(self.search, type(self).__name__)
         self.neighborhoods_ = Neighborhoods.of(
             self.spaces_,
@@ -410,20 +384,18 @@ class NeighborAgg(TrustMethod):
             n_neighbors=self._resolve_n_neighbors(),
             n_jobs=self.n_jobs,
         )
-        self.opinions_, proba_of = [], {}
-        for number, (name, estimator) in enumerate(opinions, start=1):
-            begin_stage(f"Fitting second opinion {number} of {len(opinions)}, {name}")
-            opinion, proba_of[name] = fit_second_opinion(name, estimator, data, pool_rows)
-            self.opinions_.append(opinion)
+        self.opinions_, proba_of = fit_second_opinions(opinions, data, pool_rows)
         begin_stage(f"Weighing experts by {len(pool_rows):,} validation rows")
-        weight = self._row_weights(data, pool_rows, search.metric, seed)
-        positions = self._positions_of_validation(data)[pool_rows]
-        if data.is_separate:
-            positions = np.full(len(pool_rows), -1)  # they are not among the reference rows
-        nonconformity, unusual = (
-            self._learn_nonconformity(data, pool_rows, search, seed),
-            np.empty(len(pool_rows)),
+        weight: FloatArray = np.ones(len(pool_rows))
+        if self.aggregator_.weighs_rows:
+            weight = sample_weights(
+                data, pool_rows, first, metric=search.metric, n_jobs=self.n_jobs, seed=seed
+            )
+        positions = data.positions_of_validation[pool_rows]
+        nonconformity = learn_nonconformity(
+            data, pool_rows, self.spaces_, metric=search.metric, n_jobs=self.n_jobs, seed=seed
         )
+        unusual = np.empty(len(pool_rows))
 
         def evidence_of(part: slice) -> Evidence:
             rows = pool_rows[part]
@@ -440,31 +412,6 @@ class NeighborAgg(TrustMethod):
             self.aggregator_.fit(evidence_of(slice(len(pool_rows))), data.codes_val[pool_rows])
         predicted = data.proba_val[pool_rows].argmax(axis=1)
         self.familiarity_ = Familiarity(nonconformity, unusual, predicted, data.n_classes)
-
-    def _without_own_groups(self, data: FitData, seed: int) -> tuple[FitData, IntArray | None]:
-        """Validation rows of other groups than the training rows, if groups are known or look likely."""
-        if data.groups is not None:
-            if data.streamed is not None:
-                raise InvalidInputError(
-                    "Groups cannot be combined with Streamed.\nHint: search=None, or no groups."
-                )
-            return separate_groups(data, *data.groups, seed)
-        if not self.aggregator_.indexes_validation or data.shared:
-            return data, None
-        first = columns_of(self.spaces_.views)[self.spaces_.first]
-        share, is_grouped = share_among_themselves(data, first, n_jobs=self.n_jobs, seed=seed)
-        if not is_grouped:
-            return data, None
-        warnings.warn(
-            f"{share:.0%} of the validation rows passed to {type(self).__name__} are nearer to another validation row "
-            "than to any of as many training rows (50% if both were drawn alike). They seem to come in groups, such "
-            "as users, pages, or days, or from another source. Trust is learned from their distances to training "
-            "rows only.\n"
-            "Hint: pass groups= and groups_val= if rows come in groups and new rows will be of other groups.",
-            TrustWarning,
-            stacklevel=4,
-        )
-        return replace(data, is_separate=True), None
 
     def _trust(self, X: FloatArray, proba: FloatArray) -> FloatArray:
         return self._trust_without(X, proba, None)
@@ -514,34 +461,6 @@ class NeighborAgg(TrustMethod):
         unusual = self.familiarity_.nonconformity(X, proba, _distances(found), seen)
         return self.familiarity_.of(unusual, proba.argmax(axis=1))
 
-    def _learn_nonconformity(
-        self, data: FitData, pool_rows: IntArray, search: Any, seed: int
-    ) -> Nonconformity:
-        """Distances that are usual for training rows; validation rows count only by the order of their own doubts."""
-        rows = np.arange(len(data.X))
-        if data.shared and len(pool_rows) < len(rows):
-            rows = np.setdiff1d(rows, pool_rows)
-        rows = np.random.default_rng(seed).permutation(rows)[:MAX_MEASURED]
-        others, measured = np.array_split(rows, 2)
-        middle, spread = {}, {}
-        for name in self.spaces_.names:
-            found = np.full(len(measured), np.inf)
-            if len(measured):
-                exact = Exact(metric=search.metric if name in self.spaces_.views else "euclidean")
-                index = ClasswiseNeighbors(N_NEAREST, search=exact, n_jobs=self.n_jobs)
-                index.fit(self.spaces_.map(name, data.X[others]), np.zeros(len(others), dtype=np.intp))
-                found = log_distances(index.kneighbors(self.spaces_.map(name, data.X[measured]))[0])
-            middle[name], spread[name] = usual_distances(found, data.codes[measured], data.n_classes)
-        doubts = np.sort(doubt(data.proba_val[pool_rows]))
-        return Nonconformity(middle, spread, doubts, are_directions(data.X))
-
-    def _positions_of_validation(self, data: FitData) -> IntArray:
-        """Positions of the validation rows among the rows of fit."""
-        if not data.shared:
-            n_train = len(data.codes) if data.streamed is None else len(data.streamed.codes)
-            return n_train + np.arange(len(data.X_val))
-        return np.arange(len(data.X)) if self.sample_ is None else self.sample_.rows
-
     def _parts(self, n: int, n_elements: int) -> Iterator[slice]:
         """Consecutive slices of as many rows as have so many distances."""
         step = max(1, n_elements // (self.neighborhoods_.distances_per_row * len(self.classes_)))
@@ -563,40 +482,6 @@ class NeighborAgg(TrustMethod):
             f"The 'aggregator' parameter of {type(self).__name__} must be one of "
             f"{', '.join(map(repr, sorted(AGGREGATORS)))} or an Aggregator. Got {self.aggregator!r} instead."
         )
-
-    def _views_with_a_metric(self, data: FitData) -> list[str]:
-        """Views that a metric is learned for."""
-        if (
-            not (self.learned_metric and self.aggregator_.uses_learned_metric)
-            or len(np.unique(data.codes)) < 2
-        ):
-            return []
-        return [view for view, width in self.spaces_.views.items() if width > 1]
-
-    def _choose_pool_rows(self, data: FitData, seed: int, mapped: bool) -> IntArray:
-        """Validation rows to fit the aggregator on."""
-        n = most = len(data.X_val)
-        if data.shared and mapped and n >= 4:
-            most = n // 2
-        if self.aggregator_.indexes_validation:
-            most = min(most, MAX_POOL_ROWS, max(1, MAX_POOL_VALUES // data.n_classes))
-        return np.sort(np.random.default_rng(seed).permutation(n)[:most])
-
-    def _row_weights(self, data: FitData, pool_rows: IntArray, metric: str, seed: int) -> FloatArray:
-        if not self.aggregator_.weighs_rows:
-            return np.ones(len(pool_rows))
-        first = columns_of(self.spaces_.views)[self.spaces_.first]
-        return sample_weights(data, pool_rows, first, metric=metric, n_jobs=self.n_jobs, seed=seed)
-
-    def _learn_components(
-        self, data: FitData, views: list[str], pool_rows: IntArray, seed: int
-    ) -> dict[str, FloatArray]:
-        rows = np.setdiff1d(np.arange(len(data.X)), pool_rows) if data.shared else np.arange(len(data.X))
-        columns = columns_of(self.spaces_.views)
-        return {
-            view: learn_metric(data.X[rows, columns[view]], data.codes[rows], random_state=seed)
-            for view in (views if len(rows) else ())
-        }
 
 
 def _distances(found: Mapping[str, Neighbors]) -> dict[str, FloatArray]:

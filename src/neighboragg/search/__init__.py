@@ -3,7 +3,6 @@
 from neighboragg._core.packages import publish as _publish
 from neighboragg.search._blocks import ArrayBlocks as ArrayBlocks
 from neighboragg.search._blocks import Blocks as Blocks
-from neighboragg.search._blocks import gather as gather
 from neighboragg.search._blocks import map_rows as map_rows
 from neighboragg.search._blocks import open_rows as open_rows
 from neighboragg.search._in_memory import ClasswiseNeighbors

@@ -17,6 +17,7 @@ from neighboragg.search._blocks import (
     Blocks,
     count_features,
     count_rows,
+    gather,
     map_rows,
     open_rows,
     read_segments,
@@ -32,6 +33,7 @@ THREAD_NBYTES = 48 * 10**6
 NEIGHBOR_NBYTES = 160
 QUERIES_NBYTES = 16 * 10**6
 MINIMUM_NBYTES = 16 * 10**6  # of blocks
+GATHERED_ROWS = 4096  # in a block while a sample is read
 
 
 class StreamedNeighbors(ClasswiseSearch, Savable, BaseEstimator):
@@ -199,6 +201,10 @@ class StreamedRows:
     codes: IntArray
     classes: Array
     sample: Sample
+
+    def sampled_rows(self) -> FloatArray:
+        """The rows of the sample, read in one pass over all."""
+        return gather(self.segments, self.sample.rows, GATHERED_ROWS)
 
 
 def sample_of(codes: IntArray, random_state: Any) -> Sample:

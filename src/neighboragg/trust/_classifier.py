@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,17 +18,21 @@ from neighboragg._core.checks import (
     check_same_length,
     encode_labels,
 )
-from neighboragg._core.estimators import (
-    check_same_classes,
-    preprocessing_of,
-)
+from neighboragg._core.estimators import check_same_classes, preprocessing_of
 from neighboragg._core.inputs import is_frame, reference_names, row_names
 from neighboragg._core.types import Array, ArrayLike, FloatArray, IntArray
 from neighboragg._report.report import TrustReport, summarize_trust
 from neighboragg._store.objects import Savable
 from neighboragg.exceptions import InvalidInputError, InvalidParameterError
 from neighboragg.features import Vectorizer
-from neighboragg.methods import Explanation, NeighborAgg, RowValues, TrustMethod, too_many_unfamiliar
+from neighboragg.methods import (
+    Explanation,
+    NeighborAgg,
+    ReferenceValues,
+    RowValues,
+    TrustMethod,
+    too_many_unfamiliar,
+)
 from neighboragg.trust._assessment import Assessment
 from neighboragg.trust._predictor import (
     Predictions,
@@ -44,6 +49,8 @@ from neighboragg.trust._unseen import (
     training_rows,
     with_unseen_rows,
 )
+
+NOT_STORED = "The values of the reference rows are not stored with the model."
 
 
 def _has_neighbors(name: str) -> Callable[["TrustedClassifier"], bool]:
@@ -190,10 +197,13 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         rows = training_rows(self, X, y, sample_weight, X_val, y_val, Dependence(groups, groups_val, time))
         frames = tuple(given for given in (rows.X, rows.X_val) if given is not None)
         self._row_names = reference_names(frames)
-        self._frames_in_fit = frames if all(map(is_frame, frames)) else None
+        self._values_in_fit = None
         with refusals_explained(self, rows.X):
             rows, vectors = self._fit_parts(rows)
             self._learn_trust(self._vectorizer.split(vectors), row_hashes(vectors), rows.labels, rows)
+        if all(map(is_frame, frames)):
+            vectorize = partial(self._vectorizer.transform, preprocessing=preprocessing_of(self.estimator_))
+            self._values_in_fit = ReferenceValues(frames, vectorize)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -326,16 +336,20 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     @available_if(_has_neighbors("explain"))
     def explain(self, X: Any) -> Explanation:
-        """The evidence that raised or lowered the trust in each row, and its neighbors."""
+        """What raised and lowered the trust in each row, and the neighbors behind it.
+
+        For frames it shows where neighbors differ, in columns that reach the vectors; a saved model lacks their values.
+        """
         found, vectors = self._predict_once(X, labels=True)
         exclude = self._seen(vectors).positions
         explanation = self.method_.explain(vectors, found.proba, y_pred=found.labels, exclude=exclude)
-        frames = getattr(self, "_frames_in_fit", None)
+        reference = getattr(self, "_values_in_fit", None)
         return replace(
             explanation.renumbered(self._original(explanation.indices)),
             names=row_names(X, len(vectors)) if hasattr(X, "iloc") else None,
             reference_names=self._row_names,
-            values=RowValues(incoming_rows(self, X), frames) if frames and hasattr(X, "columns") else None,
+            values=RowValues(incoming_rows(self, X), reference) if reference and is_frame(X) else None,
+            note=NOT_STORED if reference is None and is_frame(X) else "",
         )
 
     def report(
@@ -516,7 +530,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def __getstate__(self) -> dict[str, Any]:
         state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_frames_in_fit"}
+        return {name: value for name, value in state.items() if name != "_values_in_fit"}
 
 
 def vectors_of(model: TrustedClassifier, X: Any) -> FloatArray:
@@ -549,6 +563,6 @@ def fit_on_sample(
     known = np.asarray(model.estimator_.classes_)
     for name, given in (("y", labels), ("y_val", rows.labels_val)):  # before all rows are read
         encode_labels(labels if given is None else given, known, name, owner)
-    model._row_names = model._frames_in_fit = None
+    model._row_names = model._values_in_fit = None
     model._learn_trust(*vectorize(model, vectors), labels, rows)
     return model

@@ -23,7 +23,7 @@ from neighboragg._core.packages import import_extra
 from neighboragg._core.progress import Listener, add_total, advance, begin_stage, report_to
 from neighboragg._core.types import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from neighboragg._data.labels import check_class_labels
-from neighboragg._data.open import open_source
+from neighboragg._data.open import Table, open_source
 from neighboragg._pool.network import NetworkAggregator
 from neighboragg._pool.opinions import RememberedOpinions
 from neighboragg.exceptions import InvalidInputError, TrustWarning
@@ -158,10 +158,12 @@ def table_matrix(source: Any, label: str) -> tuple[FloatArray, Array]:
             f"The label column {label!r} has {n_classes} different values in {len(labels)} rows; each has too "
             "few rows to compare methods.\nHint: choose another column, or join rare classes."
         )
-    roles = tuple(_without_text(role) for role in column_roles(frame, labels))
+    roles = tuple(_without_text(role) for role in column_roles(frame, labels, **table.written))
     check_usable(roles, hint="add columns of numbers or categories.")
     if left_out := [f"{role.name!r} ({role.reason})" for role in roles if not role.used]:
         warnings.warn(f"Left out {', '.join(left_out)}.", TrustWarning, stacklevel=2)
+    for doubt in filter(None, (role.doubt for role in roles)):
+        warnings.warn(doubt, TrustWarning, stacklevel=2)
     return to_matrix(prepared_frame(frame, roles)), labels
 
 
@@ -259,7 +261,7 @@ def compare(
 
     Parameters
     ----------
-    data : path, DataFrame, data set, tensor or array-like of shape (n, n_features)
+    data : path, Table, DataFrame, data set, tensor or array-like of shape (n, n_features)
         A table file (CSV, Parquet, …), a DataFrame or a Hugging Face data set, with `label`; or numbers, with `y`.
     y : array-like of shape (n,), default=None
         Labels of an array.
@@ -300,7 +302,7 @@ def compare(
     chosen = [check_choice(name, "estimators", OWNER, choices=BASES) for name in estimators]
     first = check_integer(random_state, "random_state", OWNER, minimum=0)
     seeds = range(first, first + check_integer(splits, "splits", OWNER, minimum=1))
-    is_file = isinstance(data, str | Path)
+    is_file = isinstance(data, str | Path | Table)
     if not is_file:
         data = expand_vectors(as_plain(data, "data", OWNER), "data", OWNER)
     _check_combination(data, y, label, is_file=is_file)
@@ -316,7 +318,8 @@ def compare(
             with report_to(_ignore):  # the stages of each fit
                 rows += next(cells)
             advance()
-    return Comparison(rows, Path(data).name if is_file else "data")
+    place = data.path if isinstance(data, Table) else data
+    return Comparison(rows, Path(place).name if isinstance(place, str | Path) else "data")
 
 
 def _duration(seconds: float) -> str:
