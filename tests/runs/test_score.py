@@ -443,7 +443,7 @@ def test_refusals(scored, cut_into, tmp_path, model_file):
         pyarrow.table({"x": pyarrow.array([], "float64")}), tmp_path / "empty.parquet"
     )
     refused(
-        lambda: scored(tmp_path / "empty.parquet"), f"{tmp_path / 'empty does not contain any rows.parquet'}."
+        lambda: scored(tmp_path / "empty.parquet"), f"{tmp_path / 'empty.parquet'} does not contain any rows."
     )
     refused(lambda: scored(tmp_path / "odd.parquet", include=[]), "There is no column 'pixel0' in ")
     for options, message in (

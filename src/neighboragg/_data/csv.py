@@ -42,7 +42,7 @@ class CsvSource(HeldSource):
 
     @cached_property
     def frame(self) -> Any:
-        """All columns, as pandas reads their values."""
+        """All columns as read by pandas."""
         names = [str(j) for j in range(len(self.header) + self._trailing)]
         frame = self._read(names)
         if len(frame) != len(self):

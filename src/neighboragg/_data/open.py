@@ -50,14 +50,14 @@ class Table:
         Whether 03.04.2024 and 03/04/2024 are the third of April. None finds out from all values of a column, or if they
         do not show it, takes the day first between points, and the month first otherwise.
     decimal : str, default=None
-        Decimal mark, ``"."`` or ``","``, of numbers that are written as text. None finds out from all values.
+        Decimal mark, ``"."`` or ``","``, of numbers that are written as text. None detects it from all values.
     thousands : str, default=None
-        Mark between thousands: ``","``, ``"."``, ``"'"`` or a space. None finds out from all values.
+        Mark between thousands: ``","``, ``"."``, ``"'"`` or a space. None detects it from all values.
 
     Notes
     -----
-    Nothing is opened before the rows are needed. A column whose values do not fit `dayfirst`, `decimal` and
-    `thousands`, but can be read in another way, is read so.
+    The file is not opened until its rows are needed. A column whose values do not fit `dayfirst`, `decimal` and
+    `thousands` is read in another way if one fits.
 
     Examples
     --------

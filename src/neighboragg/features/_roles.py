@@ -109,7 +109,7 @@ def prepared_frame(frame: Any, roles: Sequence[ColumnRole]) -> Any:
             if role.reading is not None:
                 column = pandas.Series(role.reading.read(column), index=column.index)
             elif role.use == "date":
-                # Without a time zone, which arrays of numbers do not know.
+                # Without a time zone, because NumPy arrays do not support them.
                 column = pandas.to_datetime(
                     column, utc=True, format="ISO8601", errors="coerce"
                 ).dt.tz_localize(None)
@@ -172,7 +172,7 @@ def _plain_use(column: Any) -> str | None:
 
 
 def _role(column: Any, name: str, written: Mapping[str, Any]) -> ColumnRole:
-    """What a column is by itself, whatever the others are."""
+    """The role of a column by itself, independent of other columns."""
     known = column.dropna()
     if not len(known):
         return ColumnRole(name, "ignored", "empty")

@@ -456,7 +456,7 @@ def _shown_rows(result: MislabelResult, rows: IntArray, listed: IntArray) -> Int
 
 
 def _notes(data: Source, labels: Array, labeled: IntArray, result: MislabelResult, look: Look) -> list[str]:
-    """What to know about the table and the judgment."""
+    """Notes about the table and the scores."""
     notes = [*label_notes(labels), *(role.doubt for role in look.roles if role.doubt)]
     if len(labeled) < len(data):
         notes.append(

@@ -217,7 +217,7 @@ def warn_if_not_predictive(found: Predictiveness, owner: str, *, needs_evidence:
     return figures
 
 
-# A mapping with these names holds other rows under each, not other views of the same.
+# A mapping with these names contains different rows, not different views of the same rows.
 PARTS_OF_A_SPLIT = {"test", "train", "unsupervised", "validation"}
 
 
