@@ -1,6 +1,7 @@
 """Explanations name only columns that reach the vectors, and say when values of neighbors are not at hand."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from neighboragg import TrustedClassifier, load
+from neighboragg.exceptions import TrustWarning
 
 NOT_STORED = "The values of the reference rows are not stored with the model."
 
@@ -90,6 +92,16 @@ def test_a_column_that_was_constant_in_fit(customers):
     words = str(model.explain(frame[250:251].assign(a=4.0, d=4.0)))
     assert "a 1, here 4" in words
     assert "d 1, here 4" not in words
+
+
+def test_values_that_were_converted_are_compared_as_in_fit(customers):
+    frame, y = customers
+    model = fitted((frame, y))
+    given = frame[250:252].assign(a=[f"{value}" for value in frame["a"][250:252]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        words = str(model.explain(given))
+    assert words == str(model.explain(frame[250:252]))
 
 
 def test_explaining_leaves_the_rows_of_fit_as_they_are(customers):

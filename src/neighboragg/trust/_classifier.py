@@ -38,7 +38,6 @@ from neighboragg.trust._predictor import (
     Predictions,
     Predictor,
     check_columns,
-    incoming_rows,
     refusals_explained,
 )
 from neighboragg.trust._seen import FittedRows, Seen, check_validation_rows, row_hashes, warn_of_batch
@@ -340,7 +339,8 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
         For frames it shows where neighbors differ, in columns that reach the vectors; a saved model lacks their values.
         """
-        found, vectors = self._predict_once(X, labels=True)
+        rows = self._checked_rows(X)
+        found, vectors = self._predict_checked(rows, labels=True)
         exclude = self._seen(vectors).positions
         explanation = self.method_.explain(vectors, found.proba, y_pred=found.labels, exclude=exclude)
         reference = getattr(self, "_values_in_fit", None)
@@ -348,7 +348,7 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             explanation.renumbered(self._original(explanation.indices)),
             names=row_names(X, len(vectors)) if hasattr(X, "iloc") else None,
             reference_names=self._row_names,
-            values=RowValues(incoming_rows(self, X), reference) if reference and is_frame(X) else None,
+            values=RowValues(rows, reference) if reference and is_frame(rows) else None,
             note=NOT_STORED if reference is None and is_frame(X) else "",
         )
 
