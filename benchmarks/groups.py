@@ -23,7 +23,7 @@ from neighboragg.methods import MaxConfidence, TemperatureScaling
 from neighboragg.metrics import auroc, expected_calibration_error
 
 SETS = ("letter", "landsat", "adult")
-N_SEEDS, N_PLAIN = 3, 60
+N_SEEDS, N_PLAIN = 2, 50
 N_ROWS, COPIES, BLOCK = 7500, 5, 50
 CLASSIFIERS = {
     "LR": lambda seed: make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),

@@ -520,7 +520,6 @@ def changed_columns() -> str:
 
 
 SECTIONS: dict[str, Callable[[], str]] = {
-    "groups": groups,
     "changed-columns": changed_columns,
     "quality": quality,
     "tiny": tiny,

@@ -170,7 +170,7 @@ def test_rows_that_are_gone_are_noticed(small_blocks):
     (source,) = open_rows(X)
     index = StreamedNeighbors().fit(source, y)
     source.array, source.n_rows = X[:90], 90
-    with pytest.raises(InvalidInputError, match="fitted on 120 rows, and finds 90 of them now"):
+    with pytest.raises(InvalidInputError, match="was fitted on 120 rows, but the source now has 90"):
         index.kneighbors(X[:3])
 
 
