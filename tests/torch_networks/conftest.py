@@ -17,6 +17,8 @@ def seeded():
 @pytest.fixture(scope="session")
 def digits():
     X, y = load_digits(return_X_y=True)
+    drawn = np.random.default_rng(0).permutation(len(X))  # the file has the digits of one writer together
+    X, y = X[drawn], y[drawn]
     return torch.tensor(X / 16, dtype=torch.float32).reshape(-1, 1, 8, 8), y
 
 

@@ -388,10 +388,10 @@ def test_layers_are_found_again_in_a_changed_network(digits):
 
 NOT_WRAPPED = {
     "TrustedClassifier": lambda net, X, y: TrustedClassifier(net).fit(X, y),
-    "NeighborAgg": lambda net, X, y: NeighborAgg(net).fit(X, y, proba_val=np.full((20, 10), 0.1)),
+    "NeighborAgg": lambda net, X, y: NeighborAgg(net).fit(X, y, proba_val=np.full((100, 10), 0.1)),
     "MislabelDetector": lambda net, X, y: find_mislabeled(X, y, estimator=net),
     "compare": lambda net, X, y: compare(net, y),
-    "compare, bases": lambda net, X, y: compare(X, y, bases=[net]),
+    "compare, estimators": lambda net, X, y: compare(X, y, estimators=[net]),
 }
 
 
@@ -402,7 +402,7 @@ def test_a_network_that_is_not_wrapped(case, trained, digits):
     with pytest.raises(
         InvalidParameterError, match=f"of {owner} cannot be a bare PyTorch network. Got a ConvNet.\nHint: "
     ):
-        NOT_WRAPPED[case](trained, X[:20].flatten(1).numpy(), y[:20])
+        NOT_WRAPPED[case](trained, X[:100].flatten(1).numpy(), y[:100])
 
 
 def test_rows_and_labels_must_match(digits, trained):
