@@ -186,12 +186,18 @@ class Comparison(Results):
     def means(self) -> Grid:
         """Means over all cells, each with equal weight however many splits it has, and calibration."""
         keys = ("auroc", "ap_success", "ap_error", "aurc", "augrc", "ece")
+        defined = {(method, key): self._defined(method, key) for method in self.methods for key in keys}
+        # Splits where a metric is defined for some method; one without errors has no ranking to measure for any.
+        possible = {key: set().union(*(defined[method, key] for method in self.methods)) for key in keys}
         lines = []
         for method in self.methods:
-            found = [self._defined(method, key) for key in keys]
+            own = {(row["set"], row["base"], row["seed"]) for row in self._select(method)}
             # A mean over some of the splits cannot stand next to means over all of them.
-            most = max(map(len, found))
-            lines.append([self._named(method), *(_mean(one) if len(one) == most else "–" for one in found)])
+            line = [
+                "–" if len(found := defined[method, key]) < len(possible[key] & own) else _mean(found)
+                for key in keys
+            ]
+            lines.append([self._named(method), *line])
         title = f"Mean over {', '.join(self.sets)} × {', '.join(self.bases)}"
         return Grid(title, ["method", "AUROC", "APC", "APM", "AURC ↓", "AUGRC ↓", "ECE ↓"], lines)
 
