@@ -116,6 +116,13 @@ def test_predict_warns_too(model):
             call(X.assign(job="other"))
 
 
+def test_a_promise_about_changed_columns_warns(model):
+    X, y = table(400, 1)
+    with pytest.warns(TrustWarning, match="column 'job'") as caught:
+        SelectiveClassifier(model, target_coverage=0.5).calibrate(X.assign(job="other"), y)
+    assert caught[0].filename == __file__
+
+
 def test_batches_from_the_same_source_pass_without_a_word(model):
     n = draws(100)
     noted = sum(notes_of(model, table((8, 40, 300, 2000)[seed % 4], seed + 2)[0]) != "" for seed in range(n))

@@ -344,6 +344,8 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """Assess calibration rows; raise if the model was fitted on them."""
         with without_warning():
             assessed = self.model.assess(X)
+        for note in assessed.notes:
+            warnings.warn(note, TrustWarning, stacklevel=3)
         if assessed.seen_in_fit is None or assessed.copies_by_chance:
             return assessed
         raise InvalidInputError(
