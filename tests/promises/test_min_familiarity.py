@@ -137,15 +137,9 @@ def test_calibration_rows_unlike_those_of_fit_are_reported(digits):
     model, (X, y), _, unknown = digits
     mixed, labels = np.vstack([X[:200], unknown[:200]]), np.concatenate([y[:200], np.zeros(200, dtype=int)])
     safe = SelectiveClassifier(model, target_risk=0.5, min_familiarity=MIN_FAMILIARITY)
-    with pytest.warns(TrustWarning, match="differ from the rows that the model was fitted on") as caught:
+    with pytest.warns(TrustWarning, match=r"^2\d% of these rows are unlike the training data") as caught:
         safe.calibrate(mixed, labels)
-    n = round(400 * safe.unfamiliar_)
-    assert str(caught[0].message) == (
-        f"{n} of 400 calibration rows ({n / 400:.1%}) are rejected as unfamiliar, with min_familiarity=0.05: they "
-        "differ from the rows that the model was fitted on. The promise still holds for rows like the calibration "
-        "rows, but more are rejected.\n"
-        "Hint: include such rows in fit."
-    )
+    assert caught[0].filename == __file__
 
 
 class Given:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import betabinom
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 
 from neighboragg._core.checks import (
@@ -30,7 +29,6 @@ from neighboragg.promises._thresholds import SelectiveThreshold, coverage_thresh
 from neighboragg.trust import Assessment, TrustedClassifier, copies_among, without_warning
 
 # Probability of a false alarm: calling calibration rows unfamiliar that are like the training rows.
-STRANGE = 1e-3
 
 
 class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -164,7 +162,6 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         self._check_min_familiarity(assessed)
         correct, familiar = predicted == labels, self._familiar(assessed)
         self.unfamiliar_ = float((~familiar).mean())
-        self._warn_of_unfamiliar_rows(int((~familiar).sum()), len(familiar))
         if self.per_class:
             # Each class may fail with an equal share of the probability of failure.
             share = 1 - (1 - level) / len(self.classes_)
@@ -305,23 +302,6 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
             warnings.warn(
                 f"With min_familiarity={level:g} no row can be rejected as unfamiliar whose predicted class is "
                 f"{', '.join(map(repr, self.classes_[never].tolist()))}.\n{hint}",
-                TrustWarning,
-                stacklevel=3,
-            )
-
-    def _warn_of_unfamiliar_rows(self, n_unfamiliar: int, n_rows: int) -> None:
-        """Warn if more calibration rows are unfamiliar than expected by chance."""
-        if not n_unfamiliar or self.min_familiarity is None:
-            return
-        # Of one model, false alarms have a beta-binomial distribution, the wider the fewer rows are compared with.
-        ranks = round(1 / float(self.model.method_.familiarity_.least().max()))
-        rank = max(1, math.floor(self.min_familiarity * ranks))
-        if betabinom.sf(n_unfamiliar - 1, n_rows, rank, ranks - rank) < STRANGE:
-            warnings.warn(
-                f"{n_unfamiliar} of {n_rows} calibration rows ({n_unfamiliar / n_rows:.1%}) are rejected as "
-                f"unfamiliar, with min_familiarity={self.min_familiarity:g}: they differ from the rows that the model "
-                "was fitted on. The promise still holds for rows like the calibration rows, but more are rejected.\n"
-                "Hint: include such rows in fit.",
                 TrustWarning,
                 stacklevel=3,
             )
