@@ -108,7 +108,7 @@ def test_labels_and_values_that_plots_and_json_do_not_like(wine, tmp_path):
     folder.mkdir()
     frame.to_csv(folder / "t.csv", index=False)
     output = run("audit", folder / "t.csv", "--label", "y", "-o", folder / "s.csv", "--flag", 178)
-    assert f"neighboragg review {folder / 's.csv'}" in output
+    assert f"neighboragg review '{folder / 's.csv'}'" in output
     items = {item.row: item for item in load_review_set(folder / "s.review.json").items}
     assert items[3].content["alcohol"] == "inf"
     assert items[8].content["account"] == 12_345_686

@@ -203,7 +203,7 @@ def test_no_image_replaces_another(digits, tmp_path, monkeypatch):
     )
     said = message_of(correct, flagged, tmp_path / "c.csv", move=True)
     assert said.startswith(
-        f"{root / first} cannot move to {in_the_way}, where there is or would be another image;"
+        f"{root / first} cannot move to {in_the_way}, because another image is or would be there;"
     )
     monkeypatch.undo()
     assert files_in(root) == before
@@ -357,7 +357,7 @@ def encoder_here(tmp_path, monkeypatch):
 def test_images_by_an_encoder_of_ones_own(digits, tmp_path, encoder_here):
     _, wrong, _ = digits
     output = run("audit", "digits", "--encoder", f"{encoder_here}:pixels", "-o", "s.csv")
-    assert "judged by vectors of the images from the encoder letters_and_pixels:pixels." in output
+    assert "scored by vectors of the images from the encoder letters_and_pixels:pixels." in output
     assert wrong[numbers_of(pd.read_csv("s.csv")["image"])].mean() > 0.8
     assert "weak" not in output
 

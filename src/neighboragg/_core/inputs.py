@@ -281,7 +281,9 @@ def _holds_images(X: Any) -> bool:
 
 
 def take_rows(X: Any, rows: IntArray) -> Any:
-    """Select rows of an array, data frame or sparse matrix; the type stays the same."""
+    """Select rows of an array, data frame, sparse matrix or list; the type stays the same."""
+    if isinstance(X, list):
+        return [X[row] for row in rows]
     if sparse.issparse(X):
         return X.tocsr()[rows]
     if hasattr(X, "iloc"):
