@@ -21,6 +21,7 @@ from neighboragg import MislabelDetector, NeighborAgg, SelectiveClassifier, Trus
 from neighboragg._core.types import FloatArray
 from neighboragg.features import ImageFeatures, TabularFeatures
 from neighboragg.labels import FDR, Budget, FalseAlarms
+from neighboragg.labels._rules import Sampled
 from neighboragg.search import Approximate, ClasswiseNeighbors, Exact, Streamed
 
 X, Y = make_classification(60, 3, n_informative=3, n_redundant=0, random_state=0)
@@ -112,6 +113,9 @@ MODELS = {
     ),
     "support vectors": lambda: trusted(CalibratedClassifierCV(SVC(), cv=2), methods.MaxConfidence()),
     "pipeline": lambda: trusted(make_pipeline(StandardScaler(), LogisticRegression())),
+    "frame": lambda: TrustedClassifier(
+        make_pipeline(TabularFeatures(), LogisticRegression()), methods.MaxConfidence(), random_state=0
+    ).fit(FRAME[["a", "place"]], Y),
     "frozen": lambda: TrustedClassifier(FrozenEstimator(GaussianNB().fit(X[:30], Y[:30]))).fit(
         X[:30], Y[:30], X_val=X[30:], y_val=Y[30:]
     ),
@@ -124,6 +128,7 @@ MODELS = {
     "detector": detector,
     "detector with models": lambda: MislabelDetector(effort="balanced").fit(X, Y),
     "detector of a table": lambda: detector(Budget(3), FRAME),
+    "detector by a sample": lambda: detector(Sampled(Budget(3))),
     "detector by FDR": lambda: detector(FDR(0.3)),
     "detector by false alarms": lambda: detector(FalseAlarms(0.1)),
     "detector without evidence": lambda: MislabelDetector(effort="fast").fit(NOISE, np.arange(60) % 2),
