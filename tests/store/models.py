@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
@@ -114,7 +115,9 @@ MODELS = {
     "support vectors": lambda: trusted(CalibratedClassifierCV(SVC(), cv=2), methods.MaxConfidence()),
     "pipeline": lambda: trusted(make_pipeline(StandardScaler(), LogisticRegression())),
     "frame": lambda: TrustedClassifier(
-        make_pipeline(TabularFeatures(), LogisticRegression()), methods.MaxConfidence(), random_state=0
+        make_pipeline(make_column_transformer((StandardScaler(), ["a"])), LogisticRegression()),
+        methods.MaxConfidence(),
+        random_state=0,
     ).fit(FRAME[["a", "place"]], Y),
     "frozen": lambda: TrustedClassifier(FrozenEstimator(GaussianNB().fit(X[:30], Y[:30]))).fit(
         X[:30], Y[:30], X_val=X[30:], y_val=Y[30:]

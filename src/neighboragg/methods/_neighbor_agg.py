@@ -115,12 +115,12 @@ class NeighborAgg(TrustMethod):
     >>> from sklearn.linear_model import LogisticRegression
     >>> from neighboragg.methods import NeighborAgg
     >>> X, y = load_digits(return_X_y=True)
-    >>> clf = LogisticRegression(max_iter=50, tol=0.1).fit(X[:800] / 16, y[:800])
+    >>> X = X / 16
+    >>> clf = LogisticRegression(max_iter=50, tol=0.1).fit(X[::3], y[::3])
     >>> method = NeighborAgg().fit(
-    ...     X[:800] / 16, y[:800], X_val=X[800:1200] / 16, y_val=y[800:1200],
-    ...     proba_val=clf.predict_proba(X[800:1200] / 16))
-    >>> trust = method.score_samples(X[1200:] / 16, clf.predict_proba(X[1200:] / 16))
-    >>> correct = clf.predict(X[1200:] / 16) == y[1200:]
+    ...     X[::3], y[::3], X_val=X[1::3], y_val=y[1::3], proba_val=clf.predict_proba(X[1::3]))
+    >>> trust = method.score_samples(X[2::3], clf.predict_proba(X[2::3]))
+    >>> correct = clf.predict(X[2::3]) == y[2::3]
     >>> bool(trust[correct].mean() > trust[~correct].mean() + 0.3)
     True
     """
