@@ -179,8 +179,12 @@ class ColumnMemory(Stored):
 
     def _is_plain(self, X: Any) -> bool:
         """Whether all types are those of fit, and none of them can hold a missing value in two ways."""
-        return hasattr(X, "dtypes") and all(
-            str(now) == profile.dtype and profile.dtype != "category" and not profile.missing
+        if not hasattr(X, "iloc"):
+            return False
+        return all(
+            not profile.missing
+            and str(now) == profile.dtype
+            and (profile.dtype != "category" or now.categories.tolist() == profile.categories)
             for now, profile in zip(X.dtypes, self.columns, strict=True)
         )
 

@@ -482,7 +482,8 @@ class TrustedClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def _unfamiliar(self, familiarity: FloatArray | None) -> str:
         """A note if more rows of a batch are unfamiliar than by chance."""
-        if familiarity is None or not isinstance(self.method_, NeighborAgg):
+        # Fewer than three rows are always within chance.
+        if familiarity is None or len(familiarity) < 3 or not isinstance(self.method_, NeighborAgg):
             return ""
         least = float(self.method_.familiarity_.least().max())
         found = too_many_unfamiliar(familiarity, least)
