@@ -141,7 +141,7 @@ class Version:
         if source is not None:
             environment["PYTHONPATH"] = str(source.resolve())
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "--case", *case],
+            [sys.executable, "-m", "benchmarks.latency", "--case", *case],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
