@@ -148,6 +148,16 @@ def check_same_length(first: Any, first_name: str, second: Any, second_name: str
         )
 
 
+def check_row_values(values: ArrayLike, name: str, owner: str, *, n_rows: int) -> Array:
+    """One value for each row, such as its group."""
+    found = np.asarray(values)
+    if found.shape != (n_rows,):
+        raise InvalidInputError(
+            f"{name} passed to {owner} must have one value for each row, shape ({n_rows},). Got {found.shape}."
+        )
+    return found
+
+
 def check_same_kind(labels: Array, classes: Array, name: str, owner: str) -> None:
     """Raise if labels are strings and classes are numbers, or vice versa."""
     if (labels.dtype.kind in "US") != (classes.dtype.kind in "US") and labels.dtype.kind != "O":

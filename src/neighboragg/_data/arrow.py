@@ -1,13 +1,12 @@
 """Arrow tables as frames, arrays and rows of a model, relabeled columns, and Feather files."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neighboragg._core.inputs import take_rows
 from neighboragg._core.packages import import_extra
 from neighboragg._core.types import IntArray
 from neighboragg._data.source import HeldSource
@@ -125,10 +124,6 @@ def typed_frame(table: Any) -> Any:
 READING = "Reading Parquet files"
 
 
-# More rows than any matrix library computes at once.
-PADDING = 64
-
-
 def as_frame(table: Any) -> Any:
     """A data frame; coded texts are decoded, because codes differ between parts."""
     import_extra("pandas", extra="dask", purpose=READING)
@@ -170,20 +165,6 @@ def plain_columns(table: Any) -> Any:
     return table
 
 
-def in_portions(ask: Callable[[Any], Any], rows: Any, n: int, size: int) -> Iterator[tuple[Any, int]]:
-    """Results for batches of exactly `size` rows; the last batch is padded with its own rows."""
-    for start in range(0, n, size):
-        n_real = min(size, n - start)
-        yield ask(_laid_out(take_rows(rows, start + np.arange(size + PADDING) % n_real))), n_real
-
-
-def _laid_out(rows: Any) -> Any:
-    """The same rows in a memory order that does not depend on their origin, except for a single row."""
-    if isinstance(rows, np.ndarray):
-        return np.ascontiguousarray(rows)
-    return type(rows)({name: rows[name].array for name in rows.columns}, index=rows.index)
-
-
 def choose_columns(model: Any, names: Sequence[str], where: str, keep: Sequence[str]) -> list[str]:
     """Columns to pass to a model when the user names none."""
     inner = getattr(model, "model", model)
@@ -209,12 +190,3 @@ def listed_names(given: Iterable[str] | None, name: str, owner: str) -> tuple[st
             f"Hint: a list of one is [{given!r}]."
         )
     return tuple(dict.fromkeys(map(str, () if given is None else given)))
-
-
-def check_kept(keep: Sequence[str], results: Collection[str]) -> None:
-    """Raise if a column to keep has the name of a result."""
-    if clash := [name for name in keep if name in results]:
-        raise InvalidInputError(
-            f"The column {clash[0]!r} cannot be included because a result column has that name.\n"
-            "Hint: rename it in the input."
-        )

@@ -146,12 +146,6 @@ class OutputFolder:
             (self.path / name).unlink(missing_ok=True)
         self._write_manifest(plan, "running", {})
 
-    def begin_again(self) -> None:
-        """Remove the files of an earlier run of the plan."""
-        for path in self.path.iterdir():
-            if path.is_file() and path.name not in (MANIFEST, LOCK):
-                path.unlink()
-
     def clear_if_unused(self) -> None:
         """After an error, remove files that would block another call, unless they can be resumed."""
         if all(map(_is_hidden, self.path.iterdir())):

@@ -14,11 +14,12 @@ from neighboragg._core.checks import (
     check_integer,
     check_outcomes,
     check_real,
+    check_row_values,
     check_same_length,
     check_trust,
 )
 from neighboragg._core.types import ArrayLike, BoolArray
-from neighboragg.exceptions import InvalidInputError, InvalidParameterError, TrustWarning
+from neighboragg.exceptions import InvalidParameterError, TrustWarning
 from neighboragg.metrics._selective import risk_coverage_curve
 
 Metric = Callable[[BoolArray, NDArray[np.float64]], float]
@@ -254,11 +255,7 @@ def _group_codes(groups: ArrayLike | None, n_rows: int, owner: str) -> NDArray[n
     """Groups as numbers from 0."""
     if groups is None:
         return None
-    values = np.asarray(groups)
-    if values.shape != (n_rows,):
-        raise InvalidInputError(
-            f"groups passed to {owner} must have one value for each row, shape ({n_rows},). Got {values.shape}."
-        )
+    values = check_row_values(groups, "groups", owner, n_rows=n_rows)
     return np.unique(values, return_inverse=True)[1].ravel()
 
 

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from neighboragg._core.checks import (
     check_labels,
     check_real,
+    check_row_values,
     check_same_kind,
     check_same_length,
     encode_labels,
@@ -376,10 +377,6 @@ class SelectiveClassifier(Savable, ClassifierMixin, MetaEstimatorMixin, BaseEsti
 
 def _one_row_of_each(groups: ArrayLike, n: int, owner: str) -> IntArray:
     """Positions of one row of each group, drawn at random."""
-    values = np.asarray(groups)
-    if values.shape != (n,):
-        raise InvalidInputError(
-            f"groups passed to {owner} must have one value for each row, shape ({n},). Got {values.shape}."
-        )
+    values = check_row_values(groups, "groups", owner, n_rows=n)
     drawn = np.random.default_rng(0).permutation(n)
     return np.sort(drawn[np.unique(values[drawn], return_index=True)[1]])

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from neighboragg._core.checks import check_labels, check_real, check_same_length
+from neighboragg._core.checks import check_labels, check_real, check_row_values, check_same_length
 from neighboragg._core.estimators import (
     check_classifier,
     gives_vectors,
@@ -55,11 +55,7 @@ class Dependence:
         for name in ("groups", "time"):
             if (given := getattr(self, name)) is None:
                 continue
-            values = np.asarray(given)
-            if values.shape != (n,):
-                raise InvalidInputError(
-                    f"{name} passed to {owner} must have one value for each row, shape ({n},). Got {values.shape}."
-                )
+            values = check_row_values(given, name, owner, n_rows=n)
             if np.array([is_missing(value) for value in values]).any():
                 raise InvalidInputError(
                     f"{name} passed to {owner} has missing values.\nHint: drop these rows."
